@@ -23,6 +23,6 @@ pub use file::{KeyError, ScenarioError, read_bounded, read_file};
 pub use line_rate::LineRate;
 pub use qdisc::{downlink_params, with_disciplines};
 pub use scenario::{ScenarioArgs, ScenarioFlags};
-pub use settings::{Field, Settings, flag, is_key, one_of, optional, read, within};
+pub use settings::{Field, Settings, flag, is_key, optional, read, within};
 pub use simulated::SimulatedArgs;
 pub use words::{Flags, Given, Words};

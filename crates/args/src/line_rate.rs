@@ -2,8 +2,7 @@
 
 use asymq_core::Direction;
 use asymq_core::catalog::link_rate;
-use asymq_core::units::Rate;
-use asymq_core::units::RateRange;
+use asymq_core::units::{Rate, RateRange};
 use std::str::FromStr;
 
 /// A fixed rate, or the range of a learnt one.

@@ -161,7 +161,8 @@ impl ScenarioArgs {
     /// # Errors
     /// The first invalid argument.
     pub fn from_words(words: impl IntoIterator<Item = String>) -> Result<Self, BadArgument> {
-        Flags::new(&Standard).parse(words)
+        let flags = Flags::new(&Standard);
+        flags.read(&flags.given(words)?)
     }
 
     /// Adds defaults, and checks all values.

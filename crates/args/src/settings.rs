@@ -2,7 +2,7 @@
 
 use crate::bad_argument::explain;
 use asymq_core::catalog::Params;
-use clap::{Arg, ArgAction, ValueEnum};
+use clap::{Arg, ArgAction};
 use std::any::TypeId;
 use std::error::Error;
 use std::ops::RangeInclusive;
@@ -70,18 +70,6 @@ pub fn within(range: RangeInclusive<i64>) -> impl Fn(&str) -> Result<u32, String
         let inside = narrow.ok().filter(|_| range.contains(&number));
         inside.ok_or_else(|| format!("out of range; use {} to {}", range.start(), range.end()))
     }
-}
-
-/// Parses one of the values of an enum.
-///
-/// # Errors
-/// The text is not one of these values.
-pub fn one_of<T: ValueEnum>(text: &str) -> Result<T, String> {
-    T::from_str(text, false).map_err(|_| {
-        let names = T::value_variants().iter().filter_map(T::to_possible_value);
-        let names: Vec<String> = names.map(|value| value.get_name().to_owned()).collect();
-        format!("unknown; use {}", names.join(" or "))
-    })
 }
 
 /// Makes the flag of a field; `heading` is its heading in `--help`, or empty.

@@ -66,12 +66,6 @@ impl Words {
         self.0.iter().map(|word| &*word.key)
     }
 
-    /// Formats each flag like `--up=1mbit`.
-    pub fn to_flags(&self) -> Vec<String> {
-        let flag = |Word { key, text, .. }: &Word| format!("--{key}={text}");
-        self.0.iter().map(flag).collect()
-    }
-
     /// Returns the text of an equivalent file.
     pub fn to_toml(&self) -> String {
         let mut keys: Vec<(&str, Vec<toml::Value>)> = Vec::new();
@@ -264,30 +258,15 @@ impl<A: Settings> Flags<A> {
         args.set(key, text).unwrap_or(Ok(()))
     }
 
-    /// Parses typed flags.
-    ///
-    /// # Errors
-    /// The first invalid flag.
-    pub fn parse(&self, typed: impl IntoIterator<Item = String>) -> Result<A, BadArgument> {
-        self.read(&self.split(typed)?)
-    }
-
     /// Splits typed flags and checks all of them.
     ///
     /// # Errors
     /// The first flag that is invalid.
     pub fn given(&self, typed: impl IntoIterator<Item = String>) -> Result<Words, BadArgument> {
-        let words = self.split(typed)?;
-        self.read(&words).map(|_| words)
-    }
-
-    /// Splits typed flags into keys and values.
-    fn split(&self, typed: impl IntoIterator<Item = String>) -> Result<Words, BadArgument> {
         let matches = self.command.clone().try_get_matches_from(typed);
         let given = matches.and_then(|matches| Given::<A>::from_arg_matches(&matches));
-        given
-            .map(|given| given.words)
-            .map_err(|error| BadArgument::of_clap(&error, &self.command))
+        let given = given.map_err(|error| BadArgument::of_clap(&error, &self.command))?;
+        self.read(&given.words).map(|_| given.words)
     }
 
     /// Converts entries of a table to text and checks all of them.
@@ -401,6 +380,11 @@ mod tests {
         ScenarioArgs::from_words(line.split_whitespace().map(str::to_owned))
     }
 
+    fn as_flags(words: &Words) -> Vec<String> {
+        let flag = |Word { key, text, .. }: &Word| format!("--{key}={text}");
+        words.0.iter().map(flag).collect()
+    }
+
     #[test]
     fn words_and_the_file_made_of_them_are_the_same_scenario() {
         let line = "--up=512kbit --rtt=20ms..80ms --qdisc=sad --data-share=0.3 --param-down=gamma=9 \
@@ -415,7 +399,7 @@ mod tests {
         assert!(text.contains("sack = false\n"), "{text}");
         let read = flags().text(Path::new("s.toml"), &text).unwrap();
         assert_eq!(flags().read(&read).unwrap(), args);
-        let mut read = read.to_flags();
+        let mut read = as_flags(&read);
         read.sort();
         let mut words = words;
         words.sort();
@@ -427,7 +411,7 @@ mod tests {
         let text = "trace-up = \"lte.trace\"\n[[flow]]\ndirection = \"down\"\nrtt = \"20ms\"\n";
         let words = flags().text(Path::new("folder/s.toml"), text).unwrap();
         assert_eq!(
-            words.to_flags(),
+            as_flags(&words),
             [
                 "--trace-up=folder/lte.trace",
                 "--flow=direction=down,rtt=20ms"

@@ -110,7 +110,8 @@ impl Layout {
                 .iter()
                 .map(|report| lines(&comparison::line(report), CHARACTERS))
                 .collect(),
-            panel_height: panel_height(reports.len()),
+            // With many rows, panels are smaller.
+            panel_height: if reports.len() > 4 { 56 } else { 96 },
         }
     }
 
@@ -194,11 +195,6 @@ fn draw(
         }
     }
     Some(())
-}
-
-/// Height of a panel; with many rows, panels are smaller.
-const fn panel_height(rows: usize) -> i32 {
-    if rows > 4 { 56 } else { 96 }
 }
 
 /// Time series of the run whose download is nearest to the mean over all runs.

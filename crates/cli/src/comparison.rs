@@ -1,9 +1,8 @@
 //! Table of several disciplines over one scenario: in groups, with the best of each column.
 
 use crate::heading::setting;
-use crate::output::{WIDTH, wrapped};
+use crate::output::{Table, WIDTH, wrapped};
 use crate::report::{SPREAD, runs, spread};
-use crate::table::Table;
 use asymq_args::Defaults;
 use asymq_core::catalog::{Catalog, Group, Role};
 use asymq_scenario::{Direction, Grade, Percentiles, Report, Summary};

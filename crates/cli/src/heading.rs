@@ -1,11 +1,10 @@
 //! Heading of a report: link, flows, disciplines, and all values that are not defaults.
 
 use crate::output;
-use crate::words::path;
 use asymq_args::{Defaults, ScenarioArgs};
-use asymq_core::Rate;
 use asymq_core::catalog::{Catalog, Config, Params, Place, Role, Values, resolve};
-use asymq_scenario::{Scenario, count};
+use asymq_core::{Duration, Limit, Rate};
+use asymq_scenario::{AckPolicy, Scenario, count};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -69,6 +68,49 @@ pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Def
         let _ = write!(text, "; {difference}");
     }
     text
+}
+
+/// Formats `NewReno, RTT 100 ms, buffers of 100 packets; ACKs delayed up to 40 ms`.
+pub(crate) fn path(scenario: &Scenario) -> String {
+    let rtt = &scenario.rtt;
+    let rtt = if rtt.min == rtt.max {
+        span(rtt.min)
+    } else {
+        format!("{} to {}", span(rtt.min), span(rtt.max))
+    };
+    let buffers = if scenario.buffer == scenario.buffer_down {
+        limit(scenario.buffer)
+    } else {
+        format!(
+            "{} up and {} down",
+            limit(scenario.buffer),
+            limit(scenario.buffer_down)
+        )
+    };
+    let acks = match scenario.ack_policy {
+        AckPolicy::EveryPacket => String::new(),
+        AckPolicy::Delayed(timeout) => format!("; ACKs delayed up to {}", span(timeout)),
+        AckPolicy::Every(packets, timeout) => {
+            let timeout = span(timeout);
+            format!("; an ACK every {packets} packets, or after {timeout}")
+        }
+    };
+    format!(
+        "{}, RTT {rtt}, buffers of {buffers}{acks}",
+        scenario.tcp.title()
+    )
+}
+
+/// Formats a time like `100 ms`.
+pub(crate) fn span(time: Duration) -> String {
+    output::time(time.as_secs_f64())
+}
+
+fn limit(limit: Limit) -> String {
+    match limit {
+        Limit::Packets(packets) => count(packets, "packet"),
+        Limit::Bytes(_) => limit.to_string(),
+    }
 }
 
 /// A discipline's name, spelled as in its paper.
@@ -138,7 +180,8 @@ fn differences(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Defaults) 
     let json = |scenario: &Scenario| serde_json::to_value(scenario).unwrap_or_default();
     let default = ScenarioArgs::default().resolve_in(catalog, defaults).ok();
     let default = default.as_ref().map(json).unwrap_or_default();
-    let regenerated = catalog_regenerates(scenario, catalog);
+    let entry = catalog.entry(Role::Qdisc, &scenario.uplink.qdisc);
+    let regenerated = entry.is_some_and(|entry| entry.regenerates);
     let Value::Object(values) = json(scenario) else {
         return Vec::new();
     };
@@ -151,11 +194,6 @@ fn differences(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Defaults) 
         })
         .map(|(name, value)| difference(name, value))
         .collect()
-}
-
-fn catalog_regenerates(scenario: &Scenario, catalog: &dyn Catalog) -> bool {
-    let entry = catalog.entry(Role::Qdisc, &scenario.uplink.qdisc);
-    entry.is_some_and(|entry| entry.regenerates)
 }
 
 fn difference(name: &str, value: &Value) -> String {

@@ -23,9 +23,6 @@ mod output;
 mod progress;
 #[cfg(feature = "research")]
 mod report;
-mod table;
-#[cfg(feature = "research")]
-mod words;
 
 use crate::catalogs::Catalogs;
 use asymq_args::{BadArgument, ScenarioError};
@@ -195,18 +192,18 @@ fn run(catalogs: Catalogs, words: impl IntoIterator<Item = OsString>) -> u8 {
 fn exit_code(error: &anyhow::Error) -> u8 {
     let mut bad_input = error.is::<ScenarioError>() || error.is::<BadArgument>();
     let mut interrupted = false;
-    #[cfg(feature = "research")]
-    {
-        bad_input |= driver::lab::is_bad_input(error);
-        interrupted |= driver::lab::is_interrupted(error);
+    #[cfg(all(target_os = "linux", feature = "research"))]
+    if let Some(error) = error.downcast_ref::<asymq_lab::LabError>() {
+        bad_input |= error.is_bad_input();
+        interrupted |= matches!(error, asymq_lab::LabError::Interrupted);
     }
     #[cfg(target_os = "linux")]
-    {
-        bad_input |= gateway::is_bad_input(error);
+    if let Some(error) = error.downcast_ref::<asymq_gateway::GatewayError>() {
+        bad_input |= error.is_bad_input();
     }
     #[cfg(unix)]
-    {
-        interrupted |= commands::measure::is_interrupted(error);
+    if let Some(error) = error.downcast_ref::<asymq_measure::MeasureError>() {
+        interrupted |= matches!(error, asymq_measure::MeasureError::Interrupted);
     }
     if interrupted {
         INTERRUPTED

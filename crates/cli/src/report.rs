@@ -1,9 +1,7 @@
 //! Formats reports as tables.
 
-use crate::heading::{setting, uplink};
-use crate::output;
-use crate::table::Table;
-use crate::words::span;
+use crate::heading::{setting, span, uplink};
+use crate::output::{self, Table};
 use asymq_args::Defaults;
 use asymq_core::catalog::Catalog;
 use asymq_scenario::{

@@ -4,9 +4,9 @@
 /// of a control variable, with a prefix.
 #[macro_export]
 macro_rules! named {
-    ($(#[$meta:meta])* pub enum $type:ident { $($(#[$doc:meta])+ $variant:ident = $name:literal,)+ }) => {
+    ($(#[$meta:meta])* $vis:vis enum $type:ident { $($(#[$doc:meta])+ $variant:ident = $name:literal,)+ }) => {
         $(#[$meta])*
-        pub enum $type {
+        $vis enum $type {
             $($(#[$doc])+ $variant,)+
         }
 
@@ -24,11 +24,11 @@ macro_rules! named {
             }
         }
     };
-    ($(#[$meta:meta])* pub enum $type:ident in $prefix:literal {
+    ($(#[$meta:meta])* $vis:vis enum $type:ident in $prefix:literal {
         $($(#[$doc:meta])+ $variant:ident = $name:literal,)+
     }) => {
         $crate::named! {
-            $(#[$meta])* pub enum $type { $($(#[$doc])+ $variant = $name,)+ }
+            $(#[$meta])* $vis enum $type { $($(#[$doc])+ $variant = $name,)+ }
         }
 
         impl $type {

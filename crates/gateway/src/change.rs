@@ -10,13 +10,13 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 /// A new link, and a channel that returns the replaced link.
-type Request = (BuiltLink, Sender<(Handover, BuiltLink)>);
+pub(crate) type Request = (BuiltLink, Sender<(Handover, BuiltLink)>);
 
 /// Sends changes to a gateway from any thread.
 #[derive(Clone)]
 pub struct Changer {
-    requests: Sender<Request>,
-    waker: Waker,
+    pub(crate) requests: Sender<Request>,
+    pub(crate) waker: Waker,
     catalog: &'static dyn Build<Frame>,
 }
 
@@ -32,6 +32,17 @@ pub enum ChangeError {
 }
 
 impl Changer {
+    /// Returns a handle, and the gateway's end of its channel.
+    pub(crate) fn new(catalog: &'static dyn Build<Frame>) -> io::Result<(Self, Receiver<Request>)> {
+        let (requester, requests) = mpsc::channel();
+        let changer = Self {
+            requests: requester,
+            waker: Waker::new()?,
+            catalog,
+        };
+        Ok((changer, requests))
+    }
+
     /// Builds `config` on the calling thread, and waits until the gateway runs it. Also frees the replaced parts.
     pub fn change(&self, config: &LinkConfig) -> Result<Handover, ChangeError> {
         let link = config.build(self.catalog)?;
@@ -47,36 +58,5 @@ impl Changer {
 impl fmt::Debug for Changer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Changer").finish_non_exhaustive()
-    }
-}
-
-/// The gateway's end of the channel.
-pub(crate) struct Changes {
-    changer: Changer,
-    pub(crate) requests: Receiver<Request>,
-}
-
-impl Changes {
-    pub(crate) fn new(catalog: &'static dyn Build<Frame>) -> io::Result<Self> {
-        let (requester, requests) = mpsc::channel();
-        let changer = Changer {
-            requests: requester,
-            waker: Waker::new()?,
-            catalog,
-        };
-        Ok(Self { changer, requests })
-    }
-
-    pub(crate) const fn waker(&self) -> &Waker {
-        &self.changer.waker
-    }
-
-    pub(crate) fn changer(&self) -> Changer {
-        self.changer.clone()
-    }
-
-    /// Rejects pending and later changes, because the gateway has stopped.
-    pub(crate) fn close(&mut self) {
-        (self.changer.requests, self.requests) = mpsc::channel();
     }
 }

@@ -1,6 +1,6 @@
 //! Serves many clients of a socket on one thread, with limits on their number, time and request size.
 
-use crate::sys::{Interest, to_core, wait_ready};
+use crate::sys::{to_core, wait_ready};
 use socket2::Socket;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -88,16 +88,16 @@ impl Clients {
         if self.accept_at.is_some_and(|at| now >= at) {
             self.accept_at = None;
         }
-        let mut fds: Vec<_> = others.map(|fd| (fd, Interest::Read)).into();
+        let mut fds: Vec<_> = others.map(|fd| (fd, libc::POLLIN)).into();
         fds.extend(self.clients.iter().map(|client| {
-            let interest = match client.state {
-                State::Reading(_) | State::Draining(_) => Interest::Read,
-                State::Writing(..) => Interest::Write,
+            let events = match client.state {
+                State::Reading(_) | State::Draining(_) => libc::POLLIN,
+                State::Writing(..) => libc::POLLOUT,
             };
-            (client.stream.as_fd(), interest)
+            (client.stream.as_fd(), events)
         }));
         if self.accept_at.is_none() {
-            fds.push((self.listener.as_fd(), Interest::Read));
+            fds.push((self.listener.as_fd(), libc::POLLIN));
         }
         let deadlines = self.clients.iter().map(|client| client.until);
         let wake = deadlines.chain(self.accept_at).min();

@@ -5,8 +5,7 @@ use asymq_core::Direction;
 use asymq_core::catalog::{Build, Config, Standard};
 use asymq_core::hold::{BuildError, Egress, Regenerator, RegeneratorParams};
 use asymq_core::overhead::Overhead;
-use asymq_core::units::Rate;
-use asymq_core::units::RateRange;
+use asymq_core::units::{Rate, RateRange};
 use asymq_rates::Learner;
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -54,6 +53,13 @@ pub struct LinkError {
     pub source: BuildError,
 }
 
+impl LinkError {
+    /// Converts the error of a stage.
+    pub fn of(direction: &'static str) -> impl FnOnce(BuildError) -> Self {
+        move |source| Self { direction, source }
+    }
+}
+
 impl Stage {
     fn build(&self, catalog: &dyn Build<Frame>, rate: Rate) -> Result<BuiltStage, BuildError> {
         Ok(match self {
@@ -81,24 +87,19 @@ impl LinkConfig {
     pub fn build(&self, catalog: &dyn Build<Frame>) -> Result<BuiltLink, LinkError> {
         let build = |label, direction| {
             let built = self.stage(direction).build(catalog, self.rate(direction));
-            built.map_err(|source| LinkError {
-                direction: label,
-                source,
-            })
+            built.map_err(LinkError::of(label))
         };
         Ok(BuiltLink {
             stages: [
                 build("uplink", Direction::Up)?,
                 build("downlink", Direction::Down)?,
             ],
-            learner: {
-                let rates = Direction::ALL.map(|direction| self.rate(direction));
-                let learner = Learner::new(self.auto, rates);
-                learner.map(Box::new).map_err(|source| LinkError {
-                    direction: "rates",
-                    source,
-                })?
-            },
+            learner: Learner::new(
+                self.auto,
+                Direction::ALL.map(|direction| self.rate(direction)),
+            )
+            .map(Box::new)
+            .map_err(LinkError::of("rates"))?,
             config: self.clone(),
         })
     }

@@ -79,13 +79,9 @@ impl NatMap {
 
     /// Returns a keyed hash of a connection. The key prevents a sender from filling a bucket on purpose.
     fn key(&self, connection: &Translated) -> u64 {
-        let Translated {
-            ends,
-            ports,
-            protocol,
-        } = connection;
-        let [near, far] = ends.map(|end| u64::from(u32::from(end)));
-        let ports = u64::from(ports[0]) << 24 | u64::from(ports[1]) << 8 | u64::from(*protocol);
+        let [near, far] = connection.ends.map(|end| u64::from(u32::from(end)));
+        let [port, far_port] = connection.ports.map(u64::from);
+        let ports = port << 24 | far_port << 8 | u64::from(connection.protocol);
         let mix = |hash: u64, word: u64| {
             let product = u128::from(hash ^ word) * u128::from(self.secret[1]);
             (product >> 64) as u64 ^ product as u64

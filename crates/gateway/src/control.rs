@@ -100,23 +100,18 @@ impl Control {
 
     /// Serves until `quit` wakes. Calls `changed` after each change.
     pub(crate) fn serve(
-        self,
+        mut self,
         changer: &Changer,
         stats: &Shared,
         quit: &Waker,
         changed: &dyn Fn(&LinkConfig),
     ) {
         lower_priority();
-        let Self {
-            mut settings,
-            mut socket,
-            hangup,
-        } = self;
         let apply = |settings: &mut dyn Settings, link: LinkConfig| {
-            let handover = changer.change(&link).map_err(|error| error.to_string())?;
+            let moved = changer.change(&link).map_err(|error| error.to_string())?;
             changed(&link);
             settings.accept(&link);
-            let Handover { packets, dropped } = handover;
+            let Handover { packets, dropped } = moved;
             Ok(format!("{packets} packets moved, {dropped} dropped"))
         };
         let status = |settings: &dyn Settings| {
@@ -125,11 +120,11 @@ impl Control {
             serde_json::to_string(&status).map_err(|error| error.to_string())
         };
         // Placeholder if SIGHUP is not handled.
-        let others = [quit.as_fd(), hangup.as_ref().unwrap_or(quit).as_fd()];
+        let others = [quit.as_fd(), self.hangup.as_ref().unwrap_or(quit).as_fd()];
         loop {
-            let ready = match &mut socket {
+            let ready = match &mut self.socket {
                 Some(socket) => socket.clients.turn(others, &mut |request, state| {
-                    let settings = &mut *settings;
+                    let settings = &mut *self.settings;
                     Some(line(match whole_request(request, state)? {
                         Ok(text) if text.trim() == STATUS => status(settings),
                         text => text
@@ -142,10 +137,11 @@ impl Control {
             let Ok([false, hung_up]) = ready else {
                 return;
             };
-            if hung_up && let Some(waker) = &hangup {
+            if hung_up && let Some(waker) = &self.hangup {
                 waker.take();
-                let read = settings.read_again();
-                let done = read.and_then(|(link, more)| Ok(apply(&mut *settings, link)? + &more));
+                let read = self.settings.read_again();
+                let done =
+                    read.and_then(|(link, more)| Ok(apply(&mut *self.settings, link)? + &more));
                 log::line(&match done {
                     Ok(done) => format!("settings reloaded: {done}"),
                     Err(error) => format!("{error}; settings unchanged"),

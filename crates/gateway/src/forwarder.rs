@@ -1,19 +1,18 @@
 //! The path of a frame between the ports, without I/O and without a clock.
 
 use crate::config::{BuiltLink, BuiltStage, LinkConfig};
-use crate::conntrack::{HostsBehindNat, NatMap};
+use crate::conntrack::NatMap;
 use crate::direction::DirectionState;
 use crate::flows::{FlowCounters, FlowSnapshot};
 use crate::frame::Frame;
 use crate::io::PacketIo;
 use crate::passive::{self, Passive};
 use crate::rate_probe::RateProbe;
-use asymq_core::Direction;
 use asymq_core::frame::{self, FlowKey, Parsed};
 use asymq_core::hold::{Handover, Meters};
 use asymq_core::overhead::Overhead;
 use asymq_core::units::{Duration, Instant};
-use asymq_core::{Backlog, Header, Protocol};
+use asymq_core::{Backlog, Direction, Header, Protocol};
 use asymq_rates::{Learner, Observed, RateLaw};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -24,16 +23,17 @@ pub struct Forwarder {
     directions: [DirectionState; 2],
     key: FlowKey,
     watch: Option<Watch>,
-    flows: Option<FlowCounters>,
-    passive: Passive,
+    pub(crate) flows: Option<FlowCounters>,
+    pub(crate) passive: Passive,
     /// Tracks round trips, even if no rate is learnt.
     learner: Box<Learner>,
     /// Time of the next learning step.
     learns_at: Instant,
     rate_probe: RateProbe,
     /// Hosts behind the NAT of the router on which the gateway runs.
-    nat: Option<Arc<NatMap>>,
-    changes: u64,
+    pub(crate) nat: Option<Arc<NatMap>>,
+    /// Number of changes of the link.
+    pub(crate) changes: u64,
 }
 
 type Watch = Box<dyn FnMut(Direction, &Header, Duration) + Send>;
@@ -89,32 +89,26 @@ impl Forwarder {
         {
             return;
         }
-        let mut header = Header {
-            arrival: now,
-            len,
-            ..parsed.header
-        };
-        let offsets = (parsed.network, parsed.transport);
-        self.passive.acknowledge(direction, &header);
+        let mut frame = frame::Frame::new(now, &parsed, len, bytes);
+        self.passive.acknowledge(direction, &frame.header);
         if direction == Direction::Down {
-            let observed = self.read(&header, bytes, offsets);
-            let answered = self.learner.comes(now, &header, observed.as_ref());
-            header.note = passive::note(&header, answered);
+            let observed = self.read(&frame);
+            let answered = self.learner.comes(now, &frame.header, observed.as_ref());
+            frame.header.note = passive::note(&frame.header, answered);
         }
         let state = &mut self.directions[direction as usize];
         if state.is_direct() {
-            state.pass(&header);
-            self.sent(now, direction, &header, bytes, offsets);
+            state.pass(&frame.header);
+            self.sent(now, direction, &frame);
             out.send(bytes);
             return;
         }
-        let (network, transport) = offsets;
         let nat = self.nat.as_ref();
         let frame = Frame {
-            header,
-            network,
-            transport,
-            translated: nat.map_or(0, |nat| nat.host(direction, bytes, network)),
+            header: frame.header,
+            network: frame.network,
+            transport: frame.transport,
+            translated: nat.map_or(0, |nat| nat.host(direction, bytes, frame.network)),
             bytes: bytes.into(),
         };
         state.push(now, frame);
@@ -139,35 +133,25 @@ impl Forwarder {
             let Some(frame) = self.directions[direction as usize].pop(now) else {
                 break;
             };
-            self.frame_sent(now, direction, &frame);
+            self.sent(now, direction, &frame);
             out.send(&frame.bytes);
         }
         self.directions[direction as usize].next()
     }
 
     /// Reads the header fields that rate learning needs.
-    fn read(&self, header: &Header, bytes: &[u8], offsets: (u16, u16)) -> Option<Observed> {
-        let is_used = self.config.learns() || matches!(header.protocol, Protocol::Tcp);
-        is_used.then(|| Observed::read(header, bytes, offsets))?
-    }
-
-    fn frame_sent(&mut self, now: Instant, direction: Direction, frame: &Frame) {
+    fn read(&self, frame: &frame::Frame<impl AsRef<[u8]>>) -> Option<Observed> {
+        let is_used = self.config.learns() || matches!(frame.header.protocol, Protocol::Tcp);
         let offsets = (frame.network, frame.transport);
-        self.sent(now, direction, &frame.header, &frame.bytes, offsets);
+        is_used.then(|| Observed::read(&frame.header, frame.bytes.as_ref(), offsets))?
     }
 
     /// Counts a sent packet, and passes its header to the other direction.
-    fn sent(
-        &mut self,
-        now: Instant,
-        direction: Direction,
-        header: &Header,
-        bytes: &[u8],
-        offsets: (u16, u16),
-    ) {
+    fn sent(&mut self, now: Instant, direction: Direction, frame: &frame::Frame<impl AsRef<[u8]>>) {
+        let header = &frame.header;
         match direction {
             Direction::Up => {
-                let observed = self.read(header, bytes, offsets);
+                let observed = self.read(frame);
                 self.learner.leaves(now, header, observed.as_ref());
             }
             Direction::Down => self.passive.record(now, header),
@@ -179,20 +163,13 @@ impl Forwarder {
         }
         if let Some(flows) = &mut self.flows {
             let sojourn = now.saturating_since(header.arrival);
-            flows.sent(direction, header, sojourn, (bytes, offsets.0));
+            flows.sent(
+                direction,
+                header,
+                sojourn,
+                (frame.bytes.as_ref(), frame.network),
+            );
         }
-    }
-
-    pub(crate) fn set_nat(&mut self, nat: Arc<NatMap>) {
-        self.nat = Some(nat);
-    }
-
-    pub(crate) fn hosts_behind_nat(&self) -> Option<HostsBehindNat> {
-        self.nat.as_ref().map(|nat| nat.state())
-    }
-
-    pub(crate) fn set_flows(&mut self, flows: FlowCounters) {
-        self.flows = Some(flows);
     }
 
     /// Returns the traffic by flow in the interval that ends now, if the page requested it.
@@ -208,10 +185,10 @@ impl Forwarder {
     fn probe(&mut self, now: Instant, host: Ipv4Addr, out: &mut impl PacketIo) {
         if self.config.learns()
             && self.learner.probe_is_due(now)
-            && let Some(request) = self.rate_probe.request(host)
+            && let Some((number, frame)) = self.rate_probe.request(host)
         {
-            self.learner.probe_leaves(now, request.number);
-            out.send(request.frame());
+            self.learner.probe_leaves(now, number);
+            out.send(&frame);
         }
     }
 
@@ -290,7 +267,7 @@ impl Forwarder {
             let replaced = self.directions[direction as usize].replace(now, built, rate, update);
             for frame in replaced.released {
                 self.directions[direction as usize].pass(&frame.header);
-                self.frame_sent(now, direction, &frame);
+                self.sent(now, direction, &frame);
                 match direction {
                     Direction::Up => wan.send(&frame.bytes),
                     Direction::Down => lan.send(&frame.bytes),
@@ -336,14 +313,6 @@ impl Forwarder {
             ]);
         }
         probes
-    }
-
-    pub(crate) const fn changes(&self) -> u64 {
-        self.changes
-    }
-
-    pub(crate) const fn passive(&mut self) -> &mut Passive {
-        &mut self.passive
     }
 
     pub(crate) fn state(&mut self, direction: Direction) -> &mut DirectionState {

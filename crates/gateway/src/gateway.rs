@@ -1,6 +1,6 @@
 //! The forwarding loop.
 
-use crate::change::{Changer, Changes};
+use crate::change::{Changer, Request};
 use crate::config::{LinkConfig, LinkError};
 use crate::conntrack::NatTracker;
 use crate::error::GatewayError;
@@ -22,15 +22,15 @@ use crate::router_follow::PortFollower;
 use crate::snapshot::{Observer, Ports, Shared, Snapshot};
 use crate::stop::{DRAIN, Stop};
 use crate::sys::{poll, precise_timers, raise_priority, start_clock};
-use asymq_core::Direction;
-use asymq_core::Header;
 use asymq_core::catalog::Build;
 use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant};
+use asymq_core::{Direction, Header};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::AsFd;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::mpsc::{self, Receiver};
 
 /// Maximum number of frames that one direction receives or sends before it is the other direction's turn.
 const BATCH: usize = 64;
@@ -84,7 +84,8 @@ pub struct Gateway {
     links: [Link; 2],
     fail_open: FailOpen,
     pub(crate) forwarder: Forwarder,
-    changes: Changes,
+    changer: Changer,
+    requests: Receiver<Request>,
     shared: Shared,
     report_interval: Duration,
     log: Box<dyn FnMut(&str) + Send>,
@@ -121,11 +122,14 @@ impl Gateway {
         // The standard library seeds its keys from the system's random source.
         let secret = || RandomState::new().build_hasher().finish();
         let key = FlowKey::new([secret(), secret()]);
+        let changes = Changer::new(catalog).map_err(GatewayError::during("making a pipe"));
+        let (changer, requests) = changes?;
         Ok(Self {
             links,
             fail_open: FailOpen::new(host.fail_open),
             forwarder: Forwarder::new(link, key),
-            changes: Changes::new(catalog).map_err(GatewayError::during("making a pipe"))?,
+            changer,
+            requests,
             shared: Shared::default(),
             report_interval: REPORT_INTERVAL,
             log: Box::new(log::line),
@@ -162,11 +166,6 @@ impl Gateway {
         self.links[Direction::Up as usize].name()
     }
 
-    /// Current configuration.
-    pub const fn config(&self) -> &LinkConfig {
-        self.forwarder.config()
-    }
-
     /// Returns a handle to the snapshots of the running gateway.
     pub fn stats(&self) -> Shared {
         self.shared.clone()
@@ -175,17 +174,14 @@ impl Gateway {
     /// Allocates flow counters. They count only when the returned handle requests it.
     pub(crate) fn count_flows(&mut self) -> Result<FlowRequests, GatewayError> {
         let requests = FlowRequests::default();
-        let flows = FlowCounters::new(requests.clone()).map_err(|source| LinkError {
-            direction: "flows",
-            source,
-        })?;
-        self.forwarder.set_flows(flows);
+        let flows = FlowCounters::new(requests.clone()).map_err(LinkError::of("flows"))?;
+        self.forwarder.flows = Some(flows);
         Ok(requests)
     }
 
     /// Returns a handle that changes the gateway while it runs.
     pub fn changer(&self) -> Changer {
-        self.changes.changer()
+        self.changer.clone()
     }
 
     /// Sets the interval of snapshots (default: one second).
@@ -218,7 +214,8 @@ impl Gateway {
         raise_priority();
         self.enter()?;
         let answer = panic::catch_unwind(AssertUnwindSafe(|| self.forward(stop)));
-        self.changes.close();
+        // Rejects pending and later changes.
+        (self.changer.requests, self.requests) = mpsc::channel();
         self.shared.end();
         answer.unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
@@ -346,7 +343,7 @@ impl Gateway {
             lan.fd().filter(|_| !wait.rests && takes(Direction::Up)),
             wan.fd().filter(|_| !wait.rests && takes(Direction::Down)),
             Some(stop.0.as_fd()),
-            Some(self.changes.waker().as_fd()),
+            Some(self.changer.waker.as_fd()),
         ];
         let [up, down, stopped, changed] = poll(fds, Some(wait.timeout))?;
         let pending = |link: &Link| wait.rests && drain.until.is_none() && link.is_pending();
@@ -423,8 +420,8 @@ impl Gateway {
     }
 
     fn change(&mut self, now: Instant) {
-        self.changes.waker().take();
-        while let Ok((link, done)) = self.changes.requests.try_recv() {
+        self.changer.waker.take();
+        while let Ok((link, done)) = self.requests.try_recv() {
             let [wan, lan] = &mut self.links;
             let handover = self.forwarder.change(now, link, lan, wan);
             // The client may have disconnected.

@@ -3,7 +3,7 @@
 //! The advice never removes an address, a route or a bridge, because each may be the user's only connection to this
 //! host.
 
-use crate::finding::{Finding, HostRole};
+use crate::inspect::{Finding, HostRole};
 use crate::interface_hold::is_held;
 use crate::net::{Address, LinkInfo, Network};
 use crate::port::{is_in_use, is_wifi};
@@ -83,7 +83,6 @@ impl Facts {
 
     /// True for a port that this host does not use itself.
     fn is_free(&self, link: &LinkInfo) -> bool {
-        let above = |of: &LinkInfo| of.below == Some(link.index) && of.kind != "veth";
         self.is_port(link)
             && link.master.is_none()
             && !self.has_address(link)
@@ -91,7 +90,7 @@ impl Facts {
             && !self
                 .links
                 .iter()
-                .any(|of| above(of) && self.has_address(of))
+                .any(|of| of.is_on(link) && self.has_address(of))
     }
 
     /// True if other hosts can be behind the interface; false for containers and virtual machines.

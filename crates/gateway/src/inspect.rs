@@ -1,17 +1,74 @@
 //! Checks a host for a gateway, without changing anything.
 
-use crate::finding::Finding;
 use crate::interface_hold::is_held;
 use crate::net::{LinkInfo, Network};
 use crate::port::{PortError, check_unused, find, is_in_use};
 use crate::setting::{ALL, OFFLOADS, Setting};
 use crate::sys::{poll, precise_timers};
 use asymq_core::units::Duration;
+use std::fmt;
 use std::fs;
 use std::time::Instant;
 
 /// Minimum lateness at which timers are reported as unsuitable for pacing packets.
 const LATE: Duration = Duration::from_millis(1);
+
+/// Role of a host in the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostRole {
+    /// Between router and modem: a bridge.
+    Box,
+    /// The router.
+    Router,
+    /// A router that runs OpenWrt.
+    OpenWrt,
+    /// Any other host, which can only be used to try asymq.
+    Trying,
+}
+
+/// A problem or a fact about a host.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Finding {
+    /// Flag or part of the host that has the problem.
+    pub subject: String,
+    /// The problem or fact.
+    pub problem: String,
+    /// Remedy of the problem, or advice.
+    pub remedy: String,
+    /// True if a gateway cannot work correctly until the problem is remedied.
+    pub wrong: bool,
+    /// Role of this host, in the finding about the role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<HostRole>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.subject, self.problem, self.remedy)
+    }
+}
+
+impl Finding {
+    /// Creates a finding that is not a problem.
+    pub fn note(subject: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            subject: subject.into(),
+            problem: problem.into(),
+            remedy: remedy.into(),
+            wrong: false,
+            role: None,
+        }
+    }
+
+    /// Creates a finding that is a problem.
+    pub fn wrong(subject: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            wrong: true,
+            ..Self::note(subject, problem, remedy)
+        }
+    }
+}
 
 /// Checks privileges, clock and timers.
 pub fn inspect_host() -> Vec<Finding> {
@@ -110,10 +167,7 @@ fn stacked(network: &mut Network, link: &LinkInfo, subject: &str) -> Vec<Finding
     let (Ok(links), Ok(addresses)) = (network.links(), network.addresses()) else {
         return Vec::new();
     };
-    // The peer of a veth pair is not stacked.
-    let on_top = links
-        .iter()
-        .filter(|of| of.below == Some(link.index) && of.kind != "veth");
+    let on_top = links.iter().filter(|of| of.is_on(link));
     on_top
         .filter_map(|of| {
             let address = addresses

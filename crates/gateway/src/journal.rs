@@ -69,10 +69,8 @@ pub(crate) struct Journal(pub(crate) PathBuf);
 
 impl Journal {
     pub(crate) fn at(folder: &Path, identity: &Identity) -> Self {
-        let Identity {
-            namespace, index, ..
-        } = identity;
-        Self(folder.join(format!("{namespace}-{index}.json")))
+        let name = format!("{}-{}.json", identity.namespace, identity.index);
+        Self(folder.join(name))
     }
 
     /// Reads the changes of the interface with this identity.
@@ -157,15 +155,12 @@ pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
                 _ => Some("other users may write there"),
             }
         });
-        let named = |why: String| format!("{}: {why}", path.display());
-        match wrong {
-            Ok(None) => {}
-            Ok(Some(why)) => {
-                let why = named(why.into());
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-            }
-            Err(error) => return Err(io::Error::new(error.kind(), named(error.to_string()))),
-        }
+        let (kind, why) = match wrong {
+            Ok(None) => continue,
+            Ok(Some(why)) => (io::ErrorKind::PermissionDenied, why.to_owned()),
+            Err(error) => (error.kind(), error.to_string()),
+        };
+        return Err(io::Error::new(kind, format!("{}: {why}", path.display())));
     }
     Ok(())
 }

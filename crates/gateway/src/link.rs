@@ -3,8 +3,7 @@
 use crate::host::HostOptions;
 use crate::interface_hold::InterfaceHold;
 use crate::io::{Losses, PacketIo};
-use crate::net::Feature;
-use crate::net::{LinkInfo, Network, remove_bypass};
+use crate::net::{Feature, LinkInfo, Network, remove_bypass};
 use crate::port::{Port, PortError, PortErrorKind, check_unused, find};
 use crate::sender::{SendBy, Sending};
 use crate::setting::Setting;
@@ -262,9 +261,7 @@ impl Link {
             port.name()
         ))
     }
-}
 
-impl Link {
     /// Discards the frames in the ring. Returns their number.
     pub(crate) fn discard(&mut self) -> io::Result<u64> {
         const AT_ONCE: usize = 1 << 14;

@@ -11,8 +11,7 @@ use crate::helper::Helpers;
 use crate::history::History;
 use crate::lock::lock;
 use crate::log;
-use crate::page::PageOptions;
-use crate::server::Server;
+use crate::server::{PageOptions, listen, serve, serve_metrics};
 use crate::snapshot::Shared;
 use crate::stop::Stop;
 use crate::table::table;
@@ -57,33 +56,25 @@ impl Outputs {
     ///
     /// # Panics
     /// A discipline or a helper panics. The panic stops the gateway.
-    pub fn run(self, mut gateway: Gateway, stop: &Stop) -> Result<(), GatewayError> {
-        self.run_on(&mut gateway, stop)
-    }
-
-    fn run_on(self, gateway: &mut Gateway, stop: &Stop) -> Result<(), GatewayError> {
-        let Self {
-            control,
-            metrics,
-            page,
-            show,
-        } = self;
+    pub fn run(self, gateway: &mut Gateway, stop: &Stop) -> Result<(), GatewayError> {
         let stats = gateway.stats();
-        let server = metrics.map(|address| Server::open("--metrics", address));
-        let server = server.transpose()?;
-        let page_server = page.map(|page| Server::open("--page", page.address));
-        let page_server = page_server.transpose()?;
+        let metrics = self.metrics.map(|address| listen("--metrics", address));
+        let metrics = metrics.transpose()?;
+        let page = self
+            .page
+            .map(|page| listen("--page", page.address).map(|clients| (clients, page)));
+        let page = page.transpose()?;
         let (lan, wan) = (gateway.lan().to_owned(), gateway.wan().to_owned());
         let title = move |link: &LinkConfig| format!("asymq gateway: {lan} -> {wan}, {link}");
-        let heading = Arc::new(Mutex::new(title(gateway.config())));
-        log::in_table(show == Show::Table);
+        let heading = Arc::new(Mutex::new(title(gateway.forwarder.config())));
+        log::in_table(self.show == Show::Table);
 
         let mut helpers = Helpers::new(stop)?;
-        if let Some(server) = server {
+        if let Some(clients) = metrics {
             let stats = stats.clone();
-            helpers.start("metrics", move |quit| server.serve_metrics(&stats, quit))?;
+            helpers.start("metrics", move |quit| serve_metrics(clients, &stats, quit))?;
         }
-        if let (Some(server), Some(page)) = (page_server, page) {
+        if let Some((clients, page)) = page {
             let (stats, heading) = (stats.clone(), heading.clone());
             let history = Arc::new(History::default());
             let kept = history.clone();
@@ -92,7 +83,7 @@ impl Outputs {
             helpers.start("page", move |quit| {
                 let title = || lock(&heading).clone();
                 let answers = page.answers(&history, &stats, &requests, title);
-                server.serve(quit, "the page is at /\n", answers);
+                serve(clients, quit, "the page is at /\n", answers);
             })?;
         }
         if let Some(nat) = gateway.nat.take() {
@@ -102,14 +93,14 @@ impl Outputs {
             helpers.start("port", move |quit| follower.follow(quit))?;
         }
         let changer = gateway.changer();
-        if let Some(control) = control {
+        if let Some(control) = self.control {
             let (heading, stats) = (heading.clone(), stats.clone());
             helpers.start("control", move |quit| {
                 let changed = |link: &LinkConfig| *lock(&heading) = title(link);
                 control.serve(&changer, &stats, quit, &changed);
             })?;
         }
-        match show {
+        match self.show {
             Show::Nothing => {}
             Show::Table => helpers.start("table", move |_| watch(&heading, &stats))?,
             Show::Json => helpers.start("json", move |_| print_json(&stats))?,
@@ -135,7 +126,7 @@ impl Outputs {
         guard.enable_on_abort(gateway.disabled_offloads());
         // Skips the destructor: ending the process closes the sockets faster.
         let mut gateway = ManuallyDrop::new(gateway);
-        let answer = panic::catch_unwind(AssertUnwindSafe(|| self.run_on(&mut gateway, stop)));
+        let answer = panic::catch_unwind(AssertUnwindSafe(|| self.run(&mut gateway, stop)));
         // Restores again, in case the gateway did not run.
         gateway.restore();
         end(&mut gateway);

@@ -4,7 +4,7 @@ use crate::interface_hold::InterfaceHold;
 use crate::io::{Losses, PacketIo};
 use crate::net::{Address, LinkInfo, Network};
 use crate::offload::{Offload, Refused};
-use crate::sender::{SendBy, Sender, Sending};
+use crate::sender::{SendBy, Sender};
 use crate::sys::{PacketSocket, Received, RxRing};
 use std::io;
 use std::net::IpAddr;
@@ -63,6 +63,10 @@ impl PortError {
         }
     }
 
+    fn unfit(name: &str, text: impl Into<String>) -> Self {
+        Self::new(name, PortErrorKind::Unfit, text)
+    }
+
     pub(crate) fn system(name: &str, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source: io::Error| {
             let text = match source.kind() {
@@ -102,9 +106,8 @@ pub fn check_interface_name(name: &str) -> Result<(), PortError> {
         && !name.bytes().any(banned);
     match is_name {
         true => Ok(()),
-        false => Err(PortError::new(
+        false => Err(PortError::unfit(
             &format!("{name:?}"),
-            PortErrorKind::Unfit,
             "not a name of an interface; write 1 to 15 bytes without '/', ':', '%' and spaces, like eth0",
         )),
     }
@@ -122,16 +125,14 @@ pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortEr
         return Err(PortError::new(name, PortErrorKind::Absent, text));
     };
     match link.hardware {
-        libc::ARPHRD_ETHER if is_wifi(&link.name) => Err(PortError::new(
+        libc::ARPHRD_ETHER if is_wifi(&link.name) => Err(PortError::unfit(
             name,
-            PortErrorKind::Unfit,
             "is Wi-Fi, which carries only the frames of one station, so that a bridge would cut off all other hosts; \
              connect this side by cable",
         )),
         libc::ARPHRD_ETHER => Ok(link),
-        _ => Err(PortError::new(
+        _ => Err(PortError::unfit(
             name,
-            PortErrorKind::Unfit,
             "not an Ethernet interface; a bridge needs whole Ethernet frames",
         )),
     }
@@ -150,17 +151,14 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
     if let Some(index) = link.master {
         let master = network.link(index).map_err(ask("look up its master"))?;
         let master = master.unwrap_or_default();
-        let kind = match master.kind.as_str() {
-            "" => "bridge",
-            kind => kind,
-        };
         let text = format!(
-            "is in the {kind} {}, which may be the way to this host; the gateway is the bridge: on a router \
+            "is in the {} {}, which may be the way to this host; the gateway is the bridge: on a router \
              use 'asymq router' instead (docs/router/which-way.md), on a box between router and modem take it out \
              from a console or over a third interface",
+            master.kind_of_master(),
             master.name
         );
-        return Err(PortError::new(name, PortErrorKind::Unfit, text));
+        return Err(PortError::unfit(name, text));
     }
     let addresses = network.addresses().map_err(ask("list its addresses"))?;
     let in_use = |of: &&Address| of.index == link.index && is_in_use(of);
@@ -172,7 +170,7 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
          router' instead (docs/router/which-way.md), on a box between router and modem move the address to a third \
          interface, from a console, and keep NetworkManager, systemd-networkd and dhcpcd from this one"
     );
-    Err(PortError::new(name, PortErrorKind::Unfit, text))
+    Err(PortError::unfit(name, text))
 }
 
 /// True if the address was configured. An address from an IPv6 router advertisement does not count.
@@ -192,7 +190,7 @@ impl Port {
         let system = |action| PortError::system(name, action);
         let mut network = Network::open().map_err(system("list interfaces"))?;
         let link = find(&mut network, name)?;
-        let mut port = Self::open_link(&link, SendBy::Only(Sending::AfPacket))?;
+        let mut port = Self::open_link(&link, SendBy::AfPacket)?;
         let offloads = InterfaceHold::offloads(&mut network, &link);
         port.offloads = Some(offloads.map_err(system("change its offloads"))?);
         Ok(port)
@@ -219,9 +217,8 @@ impl Port {
         socket.bind(index, true).map_err(system("bind"))?;
 
         let sender = Sender::open(link, by).map_err(|error| match by {
-            SendBy::Only(Sending::AfXdp) => PortError::new(
+            SendBy::AfXdp => PortError::unfit(
                 name,
-                PortErrorKind::Unfit,
                 format!("cannot send by AF_XDP ({error}); write --send auto"),
             ),
             _ => PortError::system(name, "open a socket to send")(error),

@@ -12,92 +12,64 @@ const ICMP: u8 = 1;
 const IP_HEADER: usize = 20;
 const ICMP_HEADER: usize = 8;
 /// Maximum length of the link header: Ethernet with two VLAN tags.
-const LINK: usize = 22;
+const MAX_LINK: usize = 22;
 /// Minimum length of an Ethernet frame.
 const SHORTEST: usize = 60;
-const LONGEST: usize = LINK + IP_HEADER + ICMP_HEADER + SHORTEST;
 
-/// An ICMP echo request, as an Ethernet frame.
-pub(crate) struct Request {
-    bytes: [u8; LONGEST],
-    len: usize,
-    pub(crate) number: u16,
-}
-
-impl Request {
-    pub(crate) fn frame(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
-    }
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RateProbe {
     ident: u16,
     number: u16,
-    link: [u8; LINK],
-    link_len: usize,
+    /// Link header of a home host's frame.
+    link: Vec<u8>,
     source: Option<Ipv4Addr>,
 }
 
 impl RateProbe {
-    pub(crate) const fn new(ident: u16) -> Self {
+    pub(crate) fn new(ident: u16) -> Self {
         Self {
             ident,
-            number: 0,
-            link: [0; LINK],
-            link_len: 0,
-            source: None,
+            ..Self::default()
         }
     }
 
     /// Stores the link header and the address of a home host from its frame. The IP header begins at `network`.
     pub(crate) fn learn(&mut self, frame: &[u8], network: u16) {
         const IPV4: [u8; 2] = [8, 0];
-        let network = usize::from(network);
-        let (Some(link), Some(packet)) = (frame.get(..network), frame.get(network..)) else {
-            return;
-        };
-        let Some(slot) = self.link.get_mut(..network) else {
-            return;
-        };
-        if link.ends_with(&IPV4)
+        if let Some((link, packet)) = frame.split_at_checked(network.into())
+            && link.len() <= MAX_LINK
+            && link.ends_with(&IPV4)
             && packet.first() == Some(&0x45)
             && let Some(&[a, b, c, d]) = packet.get(12..16).and_then(|it| it.first_chunk())
         {
-            slot.copy_from_slice(link);
-            self.link_len = network;
+            self.link.clear();
+            self.link.extend_from_slice(link);
             self.source = Some(Ipv4Addr::new(a, b, c, d));
         }
     }
 
-    /// Returns the next request to `host`; `None` until a home host has sent.
-    pub(crate) fn request(&mut self, host: Ipv4Addr) -> Option<Request> {
+    /// Returns number and frame of the next request to `host`; `None` until a home host has sent.
+    pub(crate) fn request(&mut self, host: Ipv4Addr) -> Option<(u16, Vec<u8>)> {
         let source = self.source?;
         self.number = self.number.wrapping_add(1);
-        let mut bytes = [0; LONGEST];
-        let len = (self.link_len + IP_HEADER + ICMP_HEADER).max(SHORTEST);
-        let (link, packet) = bytes.split_at_mut(self.link_len);
-        link.copy_from_slice(self.link.get(..self.link_len)?);
-        let (ip, rest) = packet.split_at_mut(IP_HEADER);
+        let mut ip = [0; IP_HEADER];
         ip[0] = 0x45;
         ip[2..4].copy_from_slice(&((IP_HEADER + ICMP_HEADER) as u16).to_be_bytes());
         ip[8] = 64;
         ip[9] = ICMP;
         ip[12..16].copy_from_slice(&source.octets());
         ip[16..20].copy_from_slice(&host.octets());
-        let sum = checksum(0, ip);
+        let sum = checksum(0, &ip);
         ip[10..12].copy_from_slice(&sum.to_be_bytes());
-        let icmp = &mut rest[..ICMP_HEADER];
+        let mut icmp = [0; ICMP_HEADER];
         icmp[0] = ECHO_REQUEST;
         icmp[4..6].copy_from_slice(&self.ident.to_be_bytes());
         icmp[6..8].copy_from_slice(&self.number.to_be_bytes());
-        let sum = checksum(0, icmp);
+        let sum = checksum(0, &icmp);
         icmp[2..4].copy_from_slice(&sum.to_be_bytes());
-        Some(Request {
-            bytes,
-            len,
-            number: self.number,
-        })
+        let mut frame = [&self.link[..], &ip, &icmp].concat();
+        frame.resize(frame.len().max(SHORTEST), 0);
+        Some((self.number, frame))
     }
 
     /// Returns the number of the request that a frame from `host` answers. The frame's IP header begins at `network`.
@@ -135,16 +107,15 @@ mod tests {
         let mut probe = RateProbe::new(0x1234);
         assert!(probe.request(HOST).is_none(), "nobody has sent");
         probe.learn(&of_home(), 18);
-        let request = probe.request(HOST).unwrap();
-        let frame = request.frame();
+        let (number, frame) = probe.request(HOST).unwrap();
         assert_eq!((frame.len(), &frame[..18]), (60, &of_home()[..18]));
         assert_eq!(frame[30..34], [10, 0, 0, 9]);
         assert_eq!(checksum(0, &frame[18..38]), 0);
         assert_eq!(checksum(0, &frame[38..46]), 0);
-        let mut answer = frame.to_vec();
+        let mut answer = frame.clone();
         answer[30..34].copy_from_slice(&HOST.octets());
         answer[38] = 0;
-        assert_eq!(probe.answered(HOST, &answer, 18), Some(request.number));
+        assert_eq!(probe.answered(HOST, &answer, 18), Some(number));
         let other = Ipv4Addr::new(192, 0, 2, 2);
         assert_eq!(probe.answered(other, &answer, 18), None);
         answer[42] ^= 1;

@@ -21,13 +21,6 @@ pub struct Restored {
     pub result: Result<usize, String>,
 }
 
-impl Restored {
-    /// True if a running gateway holds the interface.
-    fn is_held(&self) -> bool {
-        self.result.as_ref().is_err_and(|why| why.as_str() == HELD)
-    }
-}
-
 impl fmt::Display for Restored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let interface = &self.interface;
@@ -88,7 +81,7 @@ pub(crate) fn restore_killed(folder: &Path) -> Vec<String> {
         Err(error) => vec![format!("{}: {error}", folder.display())],
         Ok(left) => left
             .iter()
-            .filter(|of| !of.is_held())
+            .filter(|of| of.result != Err(HELD.into()))
             .map(|of| format!("killed gateway: {of}"))
             .collect(),
     }

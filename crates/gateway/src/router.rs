@@ -46,7 +46,9 @@ struct Journal {
 /// A port that was taken over.
 #[derive(Debug)]
 pub struct RouterPort {
+    /// Namespace of the router.
     outer: Netns,
+    /// Namespace of the port.
     inner: Netns,
     journal: Journal,
     folder: PathBuf,
@@ -111,19 +113,16 @@ impl RouterPort {
         }
     }
 
-    /// Namespace of the port.
-    pub const fn inner(&self) -> &Netns {
-        &self.inner
-    }
-
-    /// Namespace of the router.
-    pub const fn outer(&self) -> &Netns {
-        &self.outer
-    }
-
+    /// Opens connections to both namespaces. The calling thread is in the router's namespace.
     fn follower(&self) -> io::Result<PortFollower> {
-        let Journal { identity, name, .. } = &self.journal;
-        PortFollower::open(&self.inner, name, identity.index, identity.mac)
+        Ok(PortFollower {
+            outer: Network::open()?,
+            inner: self.inner.run(Network::open)?,
+            namespace: self.inner.try_clone()?,
+            name: self.journal.name.clone(),
+            index: self.journal.identity.index,
+            mac: self.journal.identity.mac,
+        })
     }
 
     /// True if a service manager restores the port.
@@ -133,13 +132,8 @@ impl RouterPort {
 
     /// Restores the port, with the current configuration of the veth pair. No gateway may hold the port.
     pub fn give_back(&self) -> io::Result<()> {
-        let Self {
-            outer,
-            journal,
-            folder,
-            ..
-        } = self;
-        outer.run(|| give_back(journal, folder).map(drop))
+        let restore = || give_back(&self.journal, &self.folder).map(drop);
+        self.outer.run(restore)
     }
 
     /// True if the port `name` of the calling thread's network namespace is taken over.
@@ -179,20 +173,20 @@ impl Gateway {
         port: &RouterPort,
     ) -> Result<Self, GatewayError> {
         let system = GatewayError::during;
-        let inner = port.inner().try_clone();
+        let inner = port.inner.try_clone();
         let inner = inner.map_err(system("opening a network namespace"))?;
         inner
             .enter()
             .map_err(system("entering a network namespace"))?;
         let opened = Self::open(catalog, config, host);
-        let back = port.outer().enter();
+        let back = port.outer.enter();
         let mut gateway = opened?;
         back.map_err(system("entering a network namespace"))?;
         gateway.namespace = Some(inner);
         gateway.follower = Some(port.follower().map_err(system("following the port"))?);
         let map = Arc::new(NatMap::new());
         gateway.nat = NatTracker::open(Arc::clone(&map));
-        gateway.forwarder.set_nat(map);
+        gateway.forwarder.nat = Some(map);
         Ok(gateway)
     }
 
@@ -226,10 +220,8 @@ impl Journal {
         before("move")?;
         let there = network.move_to(index, inner.as_fd(), (index, name));
         there.map_err(|error| {
-            named(
-                error,
-                "the kernel does not let this interface change its network namespace",
-            )
+            let text = "the kernel does not let this interface change its network namespace";
+            io::Error::new(error.kind(), format!("{text}: {error}"))
         })?;
         before("veth")?;
         let mut mac = link.mac;
@@ -352,22 +344,14 @@ fn named_link(name: &str) -> io::Result<Option<LinkInfo>> {
     Network::open()?.link_named(name)
 }
 
-fn named(error: io::Error, text: &str) -> io::Error {
-    io::Error::new(error.kind(), format!("{text}: {error}"))
-}
-
 fn journal_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("router-{name}.json"))
 }
 
 /// Reads the journal of a port of the calling thread's network namespace. Ignores journals from before the last boot.
 fn read_journal(path: &Path) -> Option<Journal> {
-    read_journal_of(path).filter(|journal| journal.identity.is_here())
-}
-
-fn read_journal_of(path: &Path) -> Option<Journal> {
-    let journal: Journal = read_json(path)?;
-    (journal.format == FORMAT).then_some(journal)
+    let is_valid = |of: &Journal| of.format == FORMAT && of.identity.is_here();
+    read_json(path).filter(is_valid)
 }
 
 /// Restores all ports whose journals are in `folder`, in the calling thread's network namespace.

@@ -1,7 +1,6 @@
 //! Searches for reasons not to take over a router's port, without changing anything.
 
-use crate::finding::Finding;
-use crate::inspect::look_up;
+use crate::inspect::{Finding, look_up};
 use crate::interface_hold::is_held;
 use crate::net::{LinkInfo, Network, hooked_by};
 use std::fs;
@@ -25,7 +24,11 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
         |problem: String, remedy: String| found.push(Finding::wrong(&subject, problem, remedy));
     if let Some(master) = links.iter().find(|of| Some(of.index) == link.master) {
         refuse(
-            format!("is a member of the {} {}", kind(master), master.name),
+            format!(
+                "is a member of the {} {}",
+                master.kind_of_master(),
+                master.name
+            ),
             "use the port that leads to the modem and has the Internet address".into(),
         );
     }
@@ -44,9 +47,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
             "use the switch's port that leads to the modem, like wan, or the qdisc (docs/router/qdisc.md)".into(),
         );
     }
-    let on_top = |of: &&LinkInfo| {
-        of.below == Some(link.index) && of.kind != "veth" && of.index != link.index
-    };
+    let on_top = |of: &&LinkInfo| of.is_on(&link) && of.index != link.index;
     if let Some(top) = links.iter().find(on_top) {
         refuse(
             format!(
@@ -87,21 +88,13 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
 /// Subject of the only finding that a flag of the user may override.
 pub const SESSION: &str = "session";
 
-fn kind(link: &LinkInfo) -> &str {
-    match link.kind.as_str() {
-        "" => "bridge",
-        kind => kind,
-    }
-}
-
 /// Finds a login session over the port, or over a tunnel that may use the port.
 fn session(network: &mut Network, links: &[LinkInfo], port: &LinkInfo) -> Option<Finding> {
     let peer = session_peer()?;
     let out = network.route_to(peer).ok()??;
     let out = links.iter().find(|of| of.index == out)?;
     let is_tunnel = out.hardware != libc::ARPHRD_ETHER && out.hardware != libc::ARPHRD_LOOPBACK;
-    let is_on_top = out.below == Some(port.index) && out.kind != "veth";
-    (out.index == port.index || is_tunnel || is_on_top).then(|| {
+    (out.index == port.index || is_tunnel || out.is_on(port)).then(|| {
         Finding::wrong(
             SESSION,
             format!("your login session from {peer} uses {}", out.name),

@@ -16,32 +16,15 @@ const KINDS: [&str; 2] = ["", "veth"];
 
 /// Connections to both network namespaces of a taken-over port.
 pub(crate) struct PortFollower {
-    outer: Network,
-    inner: Network,
-    namespace: Netns,
-    name: String,
-    index: u32,
-    mac: [u8; 6],
+    pub(crate) outer: Network,
+    pub(crate) inner: Network,
+    pub(crate) namespace: Netns,
+    pub(crate) name: String,
+    pub(crate) index: u32,
+    pub(crate) mac: [u8; 6],
 }
 
 impl PortFollower {
-    /// Opens the connections. The calling thread is in the router's namespace.
-    pub(crate) fn open(
-        namespace: &Netns,
-        name: &str,
-        index: u32,
-        mac: [u8; 6],
-    ) -> io::Result<Self> {
-        Ok(Self {
-            outer: Network::open()?,
-            inner: namespace.run(Network::open)?,
-            namespace: namespace.try_clone()?,
-            name: name.into(),
-            index,
-            mac,
-        })
-    }
-
     /// Follows until `quit` wakes.
     pub(crate) fn follow(mut self, quit: &Waker) {
         let mut last = None;

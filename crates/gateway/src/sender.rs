@@ -4,17 +4,22 @@ use crate::io::Losses;
 use crate::net::LinkInfo;
 use crate::sys::{PacketSocket, SendBatch, XdpSender};
 use std::io;
-use std::str::FromStr;
 
-/// Configured method of sending.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SendBy {
-    /// AF_XDP on veth and hardware, if the kernel supports it; otherwise AF_PACKET.
-    #[default]
-    Auto,
-    /// Only this method.
-    Only(Sending),
+asymq_core::named! {
+    /// Configured method of sending.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum SendBy {
+        /// AF_XDP on veth and hardware, if the kernel supports it; otherwise AF_PACKET.
+        #[default]
+        Auto = "auto",
+        /// Only AF_XDP.
+        AfXdp = "af-xdp",
+        /// Only AF_PACKET.
+        AfPacket = "af-packet",
+    }
 }
+
+asymq_core::read_by_name!(SendBy, "unknown; use auto, af-xdp or af-packet");
 
 asymq_core::named! {
     /// Method of sending frames.
@@ -29,20 +34,6 @@ asymq_core::named! {
 }
 
 asymq_core::show_by_name!(Sending);
-
-impl FromStr for SendBy {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let of = |sending: &Sending| sending.name() == text;
-        let named = [Sending::AfXdp, Sending::AfPacket].into_iter().find(of);
-        match (text, named) {
-            ("auto", _) => Ok(Self::Auto),
-            (_, Some(sending)) => Ok(Self::Only(sending)),
-            _ => Err(format!("{text}: write auto, af-xdp or af-packet")),
-        }
-    }
-}
 
 /// Sends frames of one interface in order.
 #[derive(Debug)]
@@ -65,13 +56,13 @@ impl Sender {
         let longest = link.mtu as usize + HEADER;
         let open = || XdpSender::new(link.index, (longest + TAG).min(4096));
         let xdp = match by {
-            SendBy::Only(Sending::AfPacket) => Err(String::new()),
+            SendBy::AfPacket => Err(String::new()),
             // Stacked interfaces select queues by header fields that AF_XDP does not set.
             SendBy::Auto if !matches!(link.kind.as_str(), "" | "veth") => {
                 Err(format!("not tried on a {} interface", link.kind))
             }
             SendBy::Auto => open().map_err(|error| error.to_string()),
-            SendBy::Only(Sending::AfXdp) => Ok(open()?),
+            SendBy::AfXdp => Ok(open()?),
         };
         Ok(Self {
             packet: SendBatch::new(socket),
@@ -180,13 +171,13 @@ mod tests {
         assert_eq!(second.sending(), Sending::AfPacket);
         let why = second.fallback().unwrap();
         assert!(why.contains("busy"), "{why}");
-        assert!(open(INDEX, SendBy::Only(Sending::AfXdp)).is_err());
+        assert!(open(INDEX, SendBy::AfXdp).is_err());
         let bridge = "link add name bridge index 12 type bridge".split(' ');
         let made = here.run(|| Command::new("ip").args(bridge).status());
         assert!(made.unwrap().success());
         let bridge = open(12, SendBy::Auto).unwrap();
         assert_eq!(bridge.fallback(), Some("not tried on a bridge interface"));
-        let forced = open(INDEX, SendBy::Only(Sending::AfPacket)).unwrap();
+        let forced = open(INDEX, SendBy::AfPacket).unwrap();
         assert_eq!(forced.fallback(), None);
     }
 
@@ -202,7 +193,7 @@ mod tests {
         };
         for (by, way) in [
             (SendBy::Auto, Sending::AfXdp),
-            (SendBy::Only(Sending::AfPacket), Sending::AfPacket),
+            (SendBy::AfPacket, Sending::AfPacket),
         ] {
             let open = || {
                 let link = Network::open()?.link(INDEX)?.unwrap();
@@ -257,11 +248,10 @@ mod tests {
 
     #[test]
     fn a_way_is_named_as_in_flags() {
-        for way in [Sending::AfXdp, Sending::AfPacket] {
-            assert_eq!(way.name().parse(), Ok(SendBy::Only(way)));
-        }
+        assert_eq!(Sending::AfXdp.name().parse(), Ok(SendBy::AfXdp));
+        assert_eq!(Sending::AfPacket.name().parse(), Ok(SendBy::AfPacket));
         assert_eq!("auto".parse(), Ok(SendBy::Auto));
         let error = "xdp".parse::<SendBy>().unwrap_err();
-        assert_eq!(error, "xdp: write auto, af-xdp or af-packet");
+        assert_eq!(error, "unknown; use auto, af-xdp or af-packet");
     }
 }

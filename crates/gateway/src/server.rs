@@ -3,10 +3,14 @@
 use crate::clients::{Clients, Limits};
 use crate::error::GatewayError;
 use crate::exposition::exposition;
+use crate::flows::FlowRequests;
+use crate::history::History;
+use crate::hosts::hosts_json;
 use crate::http::{MAX_HEAD, Page, respond};
 use crate::snapshot::Shared;
 use crate::stop::Waker;
 use crate::sys::{drop_capabilities, lower_priority};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd as _;
 use std::time::Duration;
@@ -17,61 +21,97 @@ const LIMITS: Limits = Limits {
     time: Duration::from_secs(5),
 };
 
-pub(crate) struct Server {
-    clients: Clients,
+/// Listens at this address; `flag` names it in errors.
+pub(crate) fn listen(flag: &str, address: SocketAddr) -> Result<Clients, GatewayError> {
+    let clients = TcpListener::bind(address).and_then(|listener| Clients::new(listener, LIMITS));
+    clients.map_err(|source| GatewayError::Output {
+        flag: format!("{flag} {address}"),
+        source,
+    })
 }
 
-impl Server {
-    /// Listens at this address; `flag` names it in errors.
-    pub(crate) fn open(flag: &str, address: SocketAddr) -> Result<Self, GatewayError> {
-        let clients = TcpListener::bind(address)
-            .and_then(|listener| Clients::new(listener, LIMITS))
-            .map_err(|source| GatewayError::Output {
-                flag: format!("{flag} {address}"),
-                source,
-            })?;
-        Ok(Self { clients })
-    }
+/// Serves until `quit` wakes.
+pub(crate) fn serve(
+    mut clients: Clients,
+    quit: &Waker,
+    known: &str,
+    mut page: impl FnMut(&str) -> Option<Page>,
+) {
+    lower_priority();
+    drop_capabilities();
+    let mut answer = |request: &[u8], arrived| respond(request, arrived, known, &mut page);
+    while let Ok([false]) = clients.turn([quit.as_fd()], &mut answer) {}
+}
 
-    /// Serves until `quit` wakes.
-    pub(crate) fn serve(
-        mut self,
-        quit: &Waker,
-        known: &str,
-        mut page: impl FnMut(&str) -> Option<Page>,
-    ) {
-        lower_priority();
-        drop_capabilities();
-        let mut answer = |request: &[u8], arrived| respond(request, arrived, known, &mut page);
-        while let Ok([false]) = self.clients.turn([quit.as_fd()], &mut answer) {}
-    }
+/// Serves `/metrics` until `quit` wakes.
+pub(crate) fn serve_metrics(clients: Clients, stats: &Shared, quit: &Waker) {
+    // All requests between two snapshots get the same text.
+    let (mut written, mut text) = (None, String::new());
+    serve(clients, quit, "the metrics are at /metrics\n", |path| {
+        if path.split('?').next() != Some("/metrics") {
+            return None;
+        }
+        let count = Some(stats.count());
+        if count != written {
+            (written, text) = (count, exposition(&stats.latest()));
+        }
+        Some(Page {
+            kind: "text/plain; version=0.0.4",
+            body: text.clone().into(),
+        })
+    });
+}
 
-    /// Serves `/metrics` until `quit` wakes.
-    pub(crate) fn serve_metrics(self, stats: &Shared, quit: &Waker) {
-        // All requests between two snapshots get the same text.
-        let (mut written, mut text) = (None, String::new());
-        self.serve(quit, "the metrics are at /metrics\n", |path| {
-            if path.split('?').next() != Some("/metrics") {
-                return None;
-            }
-            let count = Some(stats.count());
-            if count != written {
-                (written, text) = (count, exposition(&stats.latest()));
-            }
-            Some(Page {
-                kind: "text/plain; version=0.0.4",
-                body: text.clone().into(),
+/// A page to serve.
+#[derive(Clone, Copy, Debug)]
+pub struct PageOptions {
+    /// Address to listen at.
+    pub address: SocketAddr,
+    /// Files: name, media type and content. The empty name is the page itself.
+    pub files: &'static [(&'static str, &'static str, &'static str)],
+}
+
+impl PageOptions {
+    /// Returns the function that maps a path with query to a page.
+    pub(crate) fn answers(
+        self,
+        history: &History,
+        stats: &Shared,
+        requests: &FlowRequests,
+        title: impl Fn() -> String,
+    ) -> impl FnMut(&str) -> Option<Page> {
+        let id = RandomState::new().build_hasher().finish() >> 16;
+        move |path| {
+            let (path, query) = path.split_once('?').unwrap_or((path, ""));
+            let after = || match query.strip_prefix("after=") {
+                Some(after) => after.parse().ok(),
+                None => Some(0),
+            };
+            let json = |body: String| Page {
+                kind: "application/json",
+                body: body.into(),
+            };
+            Some(match path.strip_prefix('/')? {
+                "history" => json(history.json(after()?, id, &title())),
+                "hosts" => {
+                    requests.request();
+                    json(hosts_json(&stats.flows()))
+                }
+                name => {
+                    let (_, kind, body) = self.files.iter().find(|(of, _, _)| *of == name)?;
+                    Page {
+                        kind,
+                        body: (*body).into(),
+                    }
+                }
             })
-        });
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flows::FlowRequests;
-    use crate::history::History;
-    use crate::page::PageOptions;
     use crate::snapshot::Snapshot;
     use asymq_core::Reason;
     use std::io::{Read as _, Write as _};
@@ -101,13 +141,13 @@ mod tests {
         snapshot.up.control.insert("data_share", 0.75);
         snapshot.down.ack.reasons[Reason::AckFiltered as usize] = 9;
         stats.publish(snapshot, None);
-        let server = Server::open("--metrics", "127.0.0.1:0".parse().unwrap()).unwrap();
-        let address = server.clients.listener().local_addr().unwrap();
+        let clients = listen("--metrics", "127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = clients.listener().local_addr().unwrap();
         let address = address.as_socket().unwrap();
         let quit = Waker::new().unwrap();
         let serving = thread::spawn({
             let quit = quit.clone();
-            move || server.serve_metrics(&stats, &quit)
+            move || serve_metrics(clients, &stats, &quit)
         });
         let answer = ask(address, "/metrics");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
@@ -139,8 +179,8 @@ mod tests {
                 ("x.js", "text/javascript", "code"),
             ],
         };
-        let server = Server::open("--page", options.address).unwrap();
-        let address = server.clients.listener().local_addr().unwrap();
+        let clients = listen("--page", options.address).unwrap();
+        let address = clients.listener().local_addr().unwrap();
         let address = address.as_socket().unwrap();
         let stats = Shared::default();
         let history = Arc::new(History::default());
@@ -154,7 +194,8 @@ mod tests {
                 let (quit, history, stats) = (quit.clone(), history.clone(), stats.clone());
                 move || {
                     let title = || "lan \"to\" wan".to_owned();
-                    server.serve(
+                    serve(
+                        clients,
                         &quit,
                         "elsewhere\n",
                         options.answers(&history, &stats, &FlowRequests::default(), title),

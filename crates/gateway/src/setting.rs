@@ -49,19 +49,18 @@ pub(crate) const ALL: &[Setting] = WITH_BYPASS.split_at(1).1;
 enum Access {
     Offload(Feature),
     Sysctl(&'static str),
-    Arp,
-    Promiscuous,
-    Up,
+    /// Flag of the interface, and the setting's value while the flag is set.
+    Flag(libc::c_int, i32),
 }
 
 impl Setting {
     /// Returns the name in the log and in `asymq gateway check`, the value while held, and the method of access.
     const fn facts(self) -> (&'static str, i32, Access) {
-        use Access::{Offload, Sysctl};
+        use Access::{Flag, Offload, Sysctl};
         match self {
             Self::Gro => ("GRO", 0, Offload(Feature::Gro)),
             Self::Lro => ("LRO", 0, Offload(Feature::Lro)),
-            Self::Arp => ("ARP", 0, Access::Arp),
+            Self::Arp => ("ARP", 0, Flag(libc::IFF_NOARP, 0)),
             Self::DisableIpv6 => ("IPv6", 1, Sysctl("ipv6/conf/{}/disable_ipv6")),
             Self::AcceptRa => ("router announcements", 0, Sysctl("ipv6/conf/{}/accept_ra")),
             Self::AddrGenMode => (
@@ -70,8 +69,8 @@ impl Setting {
                 Sysctl("ipv6/conf/{}/addr_gen_mode"),
             ),
             Self::Forwarding => ("IPv4 forwarding", 0, Sysctl("ipv4/conf/{}/forwarding")),
-            Self::Promiscuous => ("promiscuous mode", 1, Access::Promiscuous),
-            Self::Up => ("up", 1, Access::Up),
+            Self::Promiscuous => ("promiscuous mode", 1, Flag(libc::IFF_PROMISC, 1)),
+            Self::Up => ("up", 1, Flag(libc::IFF_UP, 1)),
         }
     }
 
@@ -94,9 +93,10 @@ impl Setting {
     pub(crate) fn read(self, link: &LinkInfo) -> io::Result<i32> {
         match self.facts().2 {
             Access::Offload(which) => feature(&link.name, which).map(i32::from),
-            Access::Arp => Ok(link.arp.into()),
-            Access::Promiscuous => Ok(link.promiscuous.into()),
-            Access::Up => Ok(link.up.into()),
+            Access::Flag(flag, set) => Ok(match link.flags & flag {
+                0 => 1 - set,
+                _ => set,
+            }),
             Access::Sysctl(path) => {
                 let text = fs::read_to_string(sysctl_path(path, &link.name))?;
                 text.trim().parse().map_err(io::Error::other)
@@ -110,13 +110,9 @@ impl Setting {
         link: &LinkInfo,
         value: i32,
     ) -> io::Result<()> {
-        let on = value != 0;
         match self.facts().2 {
-            Access::Offload(feature) => set_feature(&link.name, feature, on).map(drop),
-            Access::Arp => network.set_arp(link.index, on),
-            Access::Promiscuous => network.set_promiscuous(link.index, on),
-            Access::Up if on => network.set_up(link.index),
-            Access::Up => network.set_down(link.index),
+            Access::Offload(feature) => set_feature(&link.name, feature, value != 0).map(drop),
+            Access::Flag(flag, set) => network.set_flag(link.index, flag, value == set),
             Access::Sysctl(path) => fs::write(sysctl_path(path, &link.name), value.to_string()),
         }
     }

@@ -6,12 +6,11 @@ use crate::forwarder::Forwarder;
 use crate::io::Losses;
 use crate::lock::lock;
 use crate::sender::Sending;
-use asymq_core::Direction;
-use asymq_core::hold::PerClass;
+use asymq_core::hold::{Meters, PerClass};
 use asymq_core::measure::Percentiles;
 use asymq_core::qdisc::Counter;
 use asymq_core::units::{Instant, Rate};
-use asymq_core::{Fate, Reason, TrafficClass};
+use asymq_core::{Direction, Fate, Reason, TrafficClass};
 use serde::Serializer;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -66,6 +65,9 @@ pub struct DirectionSnapshot {
     pub regenerated: u64,
     /// TCP data bytes of the other direction per ACK sent in this direction, in the last interval; 0 without ACKs.
     pub data_bytes_per_ack: f64,
+    /// Counters in full, for readers in this process.
+    #[serde(skip)]
+    pub meters: Meters,
     /// Control variables of the discipline.
     #[serde(skip_deserializing)]
     pub control: BTreeMap<&'static str, f64>,
@@ -193,12 +195,13 @@ impl Observer {
                 ack,
                 data: data_class,
                 other: other_class,
-                acknowledged: forwarder.passive().acknowledged(direction),
+                acknowledged: forwarder.passive.acknowledged(direction),
                 regenerated: forwarder.state(direction).regenerated(),
                 data_bytes_per_ack: match acks {
                     0 => 0.0,
                     acks => data as f64 / acks as f64,
                 },
+                meters: *forwarder.meters(direction),
                 control: forwarder.probes(direction).into_iter().collect(),
             }
         });
@@ -212,8 +215,8 @@ impl Observer {
             down,
             losses,
             sending: Ports::default(),
-            changes: forwarder.changes(),
-            hosts_behind_nat: forwarder.hosts_behind_nat(),
+            changes: forwarder.changes,
+            hosts_behind_nat: forwarder.nat.as_ref().map(|nat| nat.state()),
         }
     }
 }
@@ -226,7 +229,7 @@ fn class_snapshot(
 ) -> ClassSnapshot {
     let sojourn = forwarder.state(direction).take_sojourns(class);
     let round_trip = match direction {
-        Direction::Up => forwarder.passive().take_round_trips(class),
+        Direction::Up => forwarder.passive.take_round_trips(class),
         Direction::Down => Percentiles::default(),
     };
     let meters = forwarder.meters(direction);

@@ -105,7 +105,13 @@ pub struct Loaded {
 impl Loaded {
     /// Counts the loaded pairs; `capacity` is as in [`analyse`].
     pub fn count(pairs: &[Pair], capacity: [Option<f64>; 2]) -> Self {
-        Load::new(pairs, capacity).count(pairs)
+        let load = Load::new(pairs, capacity);
+        let on = pairs.iter().map(|pair| load.is_on(pair));
+        on.fold(Self::default(), |sum, [up, down]| Self {
+            up: sum.up + usize::from(up),
+            down: sum.down + usize::from(down),
+            both: sum.both + usize::from(up && down),
+        })
     }
 }
 
@@ -130,15 +136,6 @@ impl Load {
         [0, 1].map(|of| {
             let [one, other] = pair.map(|outcome| outcome.delivered[of] / self.capacity[of]);
             one.max(other) >= LOADED && one.min(other) >= STILL_LOADED
-        })
-    }
-
-    fn count(&self, pairs: &[Pair]) -> Loaded {
-        let on = pairs.iter().map(|pair| self.is_on(pair));
-        on.fold(Loaded::default(), |sum, [up, down]| Loaded {
-            up: sum.up + usize::from(up),
-            down: sum.down + usize::from(down),
-            both: sum.both + usize::from(up && down),
         })
     }
 }
@@ -180,7 +177,7 @@ pub fn analyse(pairs: &[Pair], capacity: [Option<f64>; 2], seed: u64) -> Verdict
     };
     Verdict {
         pairs: pairs.len(),
-        loaded: load.count(pairs),
+        loaded: Loaded::count(pairs, capacity),
         ack_share: [share(0), share(1)],
         effects: enough.iter().map(|of| of.effect(limit)).collect(),
     }
@@ -356,7 +353,7 @@ impl Effect {
     }
 
     /// Factor and unit in which values are formatted.
-    const fn scale(&self) -> (f64, &'static str) {
+    pub const fn scale(&self) -> (f64, &'static str) {
         match self.quantity {
             Quantity::Wait | Quantity::RoundTrip => (1.0, "ms"),
             _ => (100.0, "%"),

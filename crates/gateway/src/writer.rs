@@ -1,6 +1,6 @@
 //! Writes whole lines without the standard library's locks: a blocked writer does not block others.
 
-use crate::sys::{Interest, wait_ready};
+use crate::sys::wait_ready;
 use asymq_core::units::Duration;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -31,7 +31,7 @@ impl LineWriter {
 
     /// True if a write does not block.
     pub(crate) fn is_ready(&self) -> bool {
-        let fds = [(self.file.as_fd(), Interest::Write)];
+        let fds = [(self.file.as_fd(), libc::POLLOUT)];
         wait_ready(&fds, Some(Duration::ZERO)).is_ok_and(|ready| ready[0])
     }
 
@@ -54,7 +54,7 @@ impl LineWriter {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // Another process set the stream to non-blocking.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    wait_ready(&[(self.file.as_fd(), Interest::Write)], None)?;
+                    wait_ready(&[(self.file.as_fd(), libc::POLLOUT)], None)?;
                 }
                 Err(error) => return Err(error),
             }

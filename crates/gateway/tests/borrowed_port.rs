@@ -167,9 +167,9 @@ impl Router {
 
     fn take(&self, before: &mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<RouterPort> {
         // Enters the namespace on this thread, and returns to the previous one afterwards.
-        let outer = self.outer.as_fd().try_clone_to_owned()?;
+        let outer = self.outer.try_clone()?;
         let here = Netns::current()?;
-        Netns::from(outer).enter()?;
+        outer.enter()?;
         let taken = catch_unwind(AssertUnwindSafe(|| {
             RouterPort::take(&self.port, self.folder.path(), false, before)
         }));

@@ -2,12 +2,10 @@
 
 use crate::common::wait::{DEADLINE, wait_for};
 use crate::common::{Place, Requests, droptail};
-use asymq_gateway::net::Netns;
 use asymq_gateway::{
     Control, Gateway, GatewayConfig, HostOptions, LinkConfig, Outputs, STANDARD, Stop,
     request_change,
 };
-use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -34,20 +32,20 @@ fn a_request_changes_the_gateway_and_only_accepted_settings_take_effect() {
     control.listen(&path).unwrap();
     let stop = Stop::new().unwrap();
     let running = thread::spawn({
-        let (stop, netns) = (stop.clone(), place.middle.as_fd().try_clone_to_owned());
+        let (stop, netns) = (stop.clone(), place.middle.try_clone());
         move || {
-            Netns::from(netns.unwrap()).enter().unwrap();
+            netns.unwrap().enter().unwrap();
             let config = GatewayConfig {
                 lan: "lan".into(),
                 wan: "wan".into(),
                 link: droptail("1mbit"),
             };
-            let gateway = Gateway::open(STANDARD, &config, &HostOptions::default()).unwrap();
+            let mut gateway = Gateway::open(STANDARD, &config, &HostOptions::default()).unwrap();
             let outputs = Outputs {
                 control: Some(control),
                 ..Outputs::default()
             };
-            outputs.run(gateway, &stop)
+            outputs.run(&mut gateway, &stop)
         }
     });
     let ask = |text| request_change(&path, text).map_err(|error| error.to_string());

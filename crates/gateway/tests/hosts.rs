@@ -45,7 +45,8 @@ fn settings(place: &Place, name: &str, index: u32) -> Vec<String> {
         }
         let gro = feature(name, Feature::Gro)?;
         let link = Network::open()?.link(index)?.unwrap();
-        all.push(format!("gro {gro}, arp {}, up {}", link.arp, link.up));
+        let arp = link.flags & libc::IFF_NOARP == 0;
+        all.push(format!("gro {gro}, arp {arp}, up {}", link.up));
         Ok(all)
     };
     place.middle.run(read).unwrap()
@@ -241,8 +242,8 @@ fn changes_of_a_killed_gateway_are_restored_by_the_next_or_by_restore() {
                 set_feature(name, Feature::Gro, false)?;
             }
             let mut network = Network::open()?;
-            network.set_arp(LAN, false)?;
-            network.set_arp(WAN, false)
+            network.set_flag(LAN, libc::IFF_NOARP, true)?;
+            network.set_flag(WAN, libc::IFF_NOARP, true)
         };
         place.middle.run(silence).unwrap();
         assert_eq!(all(), held);
@@ -449,9 +450,9 @@ impl Waiting {
         let log = std::sync::Arc::<std::sync::Mutex<Vec<String>>>::default();
         let thread = thread::spawn({
             let (stop, log) = (stop.clone(), log.clone());
-            let netns = middle.as_fd().try_clone_to_owned().unwrap();
+            let netns = middle.try_clone().unwrap();
             move || {
-                Netns::from(netns).enter().unwrap();
+                netns.enter().unwrap();
                 let host = HostOptions {
                     state: None,
                     wait: true,

@@ -7,11 +7,9 @@ use crate::common::wire::{numbered, send};
 use crate::common::{Place, Running, droptail};
 use crate::panicking::Panicking;
 use asymq_core::units::Duration;
-use asymq_gateway::net::Netns;
 use asymq_gateway::{
     ChangeError, Control, Gateway, GatewayConfig, HostOptions, LinkConfig, Outputs, Stage, Stop,
 };
-use std::os::fd::AsFd as _;
 use std::thread;
 
 fn config() -> GatewayConfig {
@@ -46,20 +44,20 @@ fn whoever_waits_for_a_gateway_that_panics_is_told_that_it_has_stopped() {
 #[test]
 fn helpers_end_when_a_gateway_panics() {
     let Some(place) = Place::new() else { return };
-    let netns = place.middle.as_fd().try_clone_to_owned().unwrap();
+    let netns = place.middle.try_clone().unwrap();
     let path = std::env::temp_dir().join(format!("asymq-panic-{}.sock", std::process::id()));
     let settings = Requests(|_: &str| Ok(droptail("2mbit")), |_: &LinkConfig| ());
     let mut control = Control::new(settings);
     control.listen(&path).unwrap();
     let running = thread::spawn(move || {
-        Netns::from(netns).enter().unwrap();
+        netns.enter().unwrap();
         let mut gateway = Gateway::open(&Panicking, &config(), &HostOptions::default()).unwrap();
         gateway.set_report_interval(Duration::from_millis(20));
         let outputs = Outputs {
             control: Some(control),
             ..Outputs::default()
         };
-        outputs.run(gateway, &Stop::new().unwrap())
+        outputs.run(&mut gateway, &Stop::new().unwrap())
     });
     // Waits, since frames may arrive before the gateway has opened its interfaces.
     wait_for("the end of the gateway", DEADLINE, || {

@@ -3,7 +3,7 @@
 use crate::catalogs::Catalogs;
 use crate::comparison::Width;
 use crate::driver::{Driver, Tracks};
-use crate::words::path;
+use crate::heading::path;
 use crate::{chart, comparison, help, output};
 use asymq_args::{BadArgument, Defaults, ScenarioError, ScenarioFlags};
 use asymq_core::catalog::Shown;
@@ -132,7 +132,8 @@ pub(crate) fn run(args: CompareArgs, catalogs: Catalogs) -> anyhow::Result<()> {
         eprintln!("Picture: {}", path.display());
     }
     if args.json {
-        drop_series(&mut reports);
+        let runs = reports.iter_mut().flat_map(|report| &mut report.runs);
+        runs.for_each(|run| run.series = None);
         output::print_json(&Comparison {
             format: Report::FORMAT,
             groups: comparison::groups(&reports, catalogs.names),
@@ -163,12 +164,6 @@ fn only_names(error: ScenarioError) -> ScenarioError {
             })
         }
         other => other,
-    }
-}
-
-fn drop_series(reports: &mut [Report]) {
-    for run in reports.iter_mut().flat_map(|report| &mut report.runs) {
-        run.series = None;
     }
 }
 

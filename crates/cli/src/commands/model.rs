@@ -1,7 +1,6 @@
 //! `asymq model`: AQ's equations and the AMP model for a link.
 
-use crate::output::{self, rate, time};
-use crate::table::Table;
+use crate::output::{self, Table, rate, time};
 use asymq_args::BadArgument;
 use asymq_core::catalog::link_rate;
 use asymq_core::control::model::{
@@ -347,15 +346,11 @@ fn number<const MIN: u32, const MAX: u32>(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Number of bytes in a full buffer of packets of `size` bytes.
-fn volume(limit: Limit, size: u32) -> f64 {
-    match limit {
-        Limit::Packets(packets) => f64::from(packets) * f64::from(size),
-        Limit::Bytes(bytes) => bytes as f64,
-    }
-}
-
 /// Worst-case queueing delay in ms of a full buffer of packets of `size` bytes, drained at `rate` bit/s.
 fn delay_ms(limit: Limit, size: u32, rate: f64) -> f64 {
-    1e3 * worst_delay(volume(limit, size), rate)
+    let bytes = match limit {
+        Limit::Packets(packets) => f64::from(packets) * f64::from(size),
+        Limit::Bytes(bytes) => bytes as f64,
+    };
+    1e3 * worst_delay(bytes, rate)
 }

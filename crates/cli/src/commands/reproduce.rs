@@ -46,8 +46,7 @@ pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()
         None => Files::built_in(),
     };
     let experiments = files.experiments(&args.what)?;
-    let plan = args.options.plan(&experiments);
-    let Some(outcomes) = run_plan(catalogs, &plan, &args.out, &args.options)? else {
+    let Some(outcomes) = run_plan(catalogs, &experiments, &args.out, &args.options)? else {
         return Ok(());
     };
     if let Some((path, expected)) = expected {

@@ -63,12 +63,6 @@ pub(crate) struct SweepOptions {
     shard: Option<Shard>,
 }
 
-impl SweepOptions {
-    pub(crate) fn plan(&self, experiments: &[Experiment]) -> Plan {
-        Plan::new(experiments, self.quick, self.seed)
-    }
-}
-
 pub(super) fn threads(jobs: Option<u32>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.map_or_else(cores, |jobs| jobs as usize)
@@ -76,8 +70,7 @@ pub(super) fn threads(jobs: Option<u32>) -> usize {
 
 pub(crate) fn sweep(args: &SweepArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let experiment = asymq_sweep::experiment::read(&args.file, &catalogs.of_experiments())?;
-    let plan = args.options.plan(&[experiment]);
-    run_plan(catalogs, &plan, &args.out, &args.options)?;
+    run_plan(catalogs, &[experiment], &args.out, &args.options)?;
     Ok(())
 }
 
@@ -122,14 +115,15 @@ fn decide(catalogs: Catalogs, plan: &Plan, out: &Path, threads: usize) -> anyhow
     decided
 }
 
-/// Simulates a plan's runs that are missing in `out`, and writes the report. Returns `None` for a shard, without a
+/// Simulates the runs of experiments that are missing in `out`, and writes the report. Returns `None` for a shard, without a
 /// report.
 pub(crate) fn run_plan(
     catalogs: Catalogs,
-    plan: &Plan,
+    experiments: &[Experiment],
     out: &Path,
     options: &SweepOptions,
 ) -> anyhow::Result<Option<Vec<Outcome>>> {
+    let plan = Plan::new(experiments, options.quick, options.seed);
     let threads = threads(options.jobs);
     if let Some(shard) = options.shard.filter(|shard| !shard.is_whole()) {
         plan.save(out)?;
@@ -137,8 +131,8 @@ pub(crate) fn run_plan(
         run_shard(catalogs, &experiments, shard, out, threads)?;
         return Ok(None);
     }
-    let decided = decide(catalogs, plan, out, threads)?;
-    publish(out, &decided, plan)?;
+    let decided = decide(catalogs, &plan, out, threads)?;
+    publish(out, &decided, &plan)?;
     Ok(Some(decided.outcomes))
 }
 

@@ -4,7 +4,7 @@ use super::Tracks;
 use crate::catalogs::Catalogs;
 use crate::progress::ProgressBar;
 use anyhow::Context;
-use asymq_lab::{Guest, LabError};
+use asymq_lab::Guest;
 use asymq_scenario::{Report, Scenario};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::num::NonZeroUsize;
@@ -78,13 +78,4 @@ pub(crate) fn run_in_guest(
         scenario,
         series,
     )?)
-}
-
-pub(crate) fn is_bad_input(error: &anyhow::Error) -> bool {
-    error.downcast_ref().is_some_and(LabError::is_bad_input)
-}
-
-/// True if the user interrupted the run.
-pub(crate) fn is_interrupted(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(LabError::Interrupted))
 }

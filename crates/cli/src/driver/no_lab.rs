@@ -25,11 +25,3 @@ pub(crate) fn run_in_guest(
 ) -> anyhow::Result<Report> {
     bail!(NEEDS_LINUX)
 }
-
-pub(crate) fn is_bad_input(_: &anyhow::Error) -> bool {
-    false
-}
-
-pub(crate) fn is_interrupted(_: &anyhow::Error) -> bool {
-    false
-}

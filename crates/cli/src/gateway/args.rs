@@ -2,7 +2,7 @@
 
 use asymq_args::{
     BadArgument, Flags, Given, LineRate, ScenarioError, Settings as AnySettings, Words,
-    downlink_params, one_of, settings, within,
+    downlink_params, settings, within,
 };
 use asymq_core::Direction;
 use asymq_core::catalog::{
@@ -10,11 +10,10 @@ use asymq_core::catalog::{
 };
 use asymq_core::hold::{RegeneratorParams, Spacing};
 use asymq_core::overhead::{Overhead, OverheadError};
-use asymq_core::units::RateRange;
-use asymq_core::units::{Bytes, Duration, Limit};
+use asymq_core::units::{Bytes, Duration, Limit, RateRange};
 use asymq_gateway::{GatewayConfig, LinkConfig, SendBy, Stage};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -259,15 +258,19 @@ settings! {
     }
 }
 
-/// Position of a gateway relative to the slow link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Role {
-    /// Home side: runs the discipline before the uplink.
-    #[default]
-    Home,
-    /// Far side: regenerates ACKs that were filtered before the uplink.
-    Headend,
+asymq_core::named! {
+    /// Position of a gateway relative to the slow link.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) enum Role {
+        /// Home side: runs the discipline before the uplink.
+        #[default]
+        Home = "home",
+        /// Far side: regenerates ACKs that were filtered before the uplink.
+        Headend = "headend",
+    }
 }
+
+asymq_core::read_by_name!(Role, "unknown; use home or headend");
 
 settings! {
     /// Settings that may change while a gateway runs.
@@ -279,7 +282,7 @@ settings! {
         /// IPv4 host to ping up to 20 times per second while a rate is learnt and no passing packet shows the line's delay [default: none].
         pub(crate) rate_probe: Option<Ipv4Addr> = "HOST";
         /// Side of the slow link on which this gateway is: home, or headend (the provider's side, where filtered ACKs are regenerated) [default: home].
-        pub(crate) role: Option<Role> = "SIDE", read one_of;
+        pub(crate) role: Option<Role> = "SIDE";
         /// Discipline at the uplink [default: asymq].
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
         /// Uplink buffer, in packets or bytes [default: full packets of 100 ms at --up; at least 50p, at most 5000p or 20 ms, whichever is more].
@@ -490,10 +493,14 @@ mod tests {
 
     /// A configuration that does not contain the downlink's rate.
     fn untold(more: &str) -> LinkConfig {
-        let line = format!("--lan a --wan b --up 1mbit {more}");
-        let line = line.split_whitespace().map(str::to_owned);
-        let settings = Flags::<SettingsArgs>::new(&Standard).parse(line).unwrap();
-        settings.host.config(&Standard).unwrap().link
+        read(&format!("--lan a --wan b --up 1mbit {more}")).unwrap()
+    }
+
+    fn read(line: &str) -> Result<LinkConfig, BadArgument> {
+        let flags = Flags::<SettingsArgs>::new(&Standard);
+        let words = flags.given(line.split_whitespace().map(str::to_owned))?;
+        let config = flags.read(&words)?.host.config(&Standard);
+        config.map(|config| config.link)
     }
 
     #[test]
@@ -510,12 +517,7 @@ mod tests {
 
     #[test]
     fn a_rate_may_be_learnt_within_a_range_and_a_downlink_with_a_rate_is_shaped() {
-        let link = |rates: &str| {
-            let line = format!("--lan a --wan b {rates}");
-            let line = line.split_whitespace().map(str::to_owned);
-            let settings = Flags::<SettingsArgs>::new(&Standard).parse(line)?;
-            settings.host.config(&Standard).map(|config| config.link)
-        };
+        let link = |rates: &str| read(&format!("--lan a --wan b {rates}"));
         let range = |text: &str| RateRange::of_auto(text).unwrap().unwrap();
         let both = link("--up auto:1mbit..20mbit --down auto").unwrap();
         assert_eq!(

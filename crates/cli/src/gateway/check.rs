@@ -30,15 +30,8 @@ pub(super) fn show(findings: &[Finding], json: bool) -> anyhow::Result<()> {
     } else {
         let mut text = String::new();
         for finding in findings {
-            let Finding {
-                subject,
-                problem,
-                remedy,
-                wrong,
-                role: _,
-            } = finding;
-            let level = if *wrong { "wrong" } else { "note" };
-            writeln!(text, "{level}: {subject}: {problem}; {remedy}")?;
+            let level = if finding.wrong { "wrong" } else { "note" };
+            writeln!(text, "{level}: {finding}")?;
         }
         output::print(&text)?;
     }

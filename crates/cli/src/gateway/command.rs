@@ -4,7 +4,6 @@ use super::args::{
     GatewayArgs, GatewayCommand, HostArgs, LinkArgs, Read, ServiceArgs, SetArgs, SettingsArgs,
     ShowArgs, read,
 };
-use super::restore::restore;
 use super::settings::Settings;
 use super::{check, install, trial};
 use crate::catalogs::Catalogs;
@@ -15,7 +14,7 @@ use asymq_gateway::{
     Control, Gateway, GatewayConfig, GatewayError, Guard, HostOptions, Notify, Outputs,
     PageOptions, RouterPort, Show, Stop, default_state, request_change,
 };
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Files of the page. The playground also uses the last two files.
 const PAGE: [(&str, &str, &str); 5] = [
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
         Some(GatewayCommand::Check(args)) => return check::run(args, catalog),
         Some(GatewayCommand::Install(args)) => return install::install(args, catalog),
         Some(GatewayCommand::Uninstall(args)) => return install::uninstall(args, catalog),
-        Some(GatewayCommand::Restore(args)) => return restore(args.state.as_deref()),
+        Some(GatewayCommand::Restore(args)) => return install::restore(args.state.as_deref()),
         None => {}
     }
     let plan = Plan::new(read, &args.settings.words, args.config.as_deref(), catalog)?;
@@ -54,13 +53,10 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
 
 /// A gateway to run.
 pub(super) struct Plan {
-    read: Read,
-    /// Flags of the command line.
-    typed: Words,
-    words: Words,
     pub(super) settings: SettingsArgs,
     pub(super) config: GatewayConfig,
-    file: Option<PathBuf>,
+    /// Settings that may change later.
+    current: Settings,
 }
 
 impl Plan {
@@ -68,16 +64,20 @@ impl Plan {
         read: Read,
         typed: &Words,
         file: Option<&Path>,
-        catalog: &dyn Catalog,
+        catalog: &'static dyn Catalog,
     ) -> anyhow::Result<Self> {
-        let (settings, words) = read(typed, file, catalog)?;
+        let (settings, in_force) = read(typed, file, catalog)?;
         Ok(Self {
-            read,
-            typed: typed.clone(),
-            words,
             config: settings.host.config(catalog)?,
             settings,
-            file: file.map(Path::to_owned),
+            current: Settings {
+                read,
+                typed: typed.clone(),
+                file: file.map(Path::to_owned),
+                in_force,
+                asked: None,
+                catalog,
+            },
         })
     }
 
@@ -87,8 +87,8 @@ impl Plan {
         catalogs: Catalogs,
         port: impl FnOnce(&Stop) -> anyhow::Result<Option<RouterPort>>,
     ) -> anyhow::Result<()> {
-        let catalog = catalogs.names;
         let system = GatewayError::during;
+        let is_file = self.current.file.is_some();
         let HostArgs {
             fail_open, service, ..
         } = self.settings.host;
@@ -105,7 +105,7 @@ impl Plan {
         // Precedes changes to interfaces, so that an interrupt restores the interfaces.
         let guard = Guard::install(&stop)?;
         stop.on_signals().map_err(system("handling signals"))?;
-        if self.file.is_none() {
+        if !is_file {
             stop.on_hangup().map_err(system("handling signals"))?;
         }
         let host = HostOptions {
@@ -124,9 +124,7 @@ impl Plan {
         let notify = Notify::from_environment();
         gateway.set_notify(notify.map_err(system("reading NOTIFY_SOCKET"))?);
 
-        let is_file = self.file.is_some();
-        let settings = Settings::new(self.read, self.typed, self.words, self.file, catalog);
-        let mut control = Control::new(settings);
+        let mut control = Control::new(self.current);
         if let Some(path) = socket {
             control.listen(&path)?;
         }

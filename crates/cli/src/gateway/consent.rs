@@ -25,9 +25,7 @@ impl Consent {
         let wrong = findings
             .iter()
             .filter(|of| of.wrong && !(consents && of.subject == SESSION));
-        let lines: Vec<String> = wrong
-            .map(|of| format!("{}: {}; {}", of.subject, of.problem, of.remedy))
-            .collect();
+        let lines: Vec<String> = wrong.map(ToString::to_string).collect();
         match lines.is_empty() {
             true => Ok(()),
             false => Err(GatewayError::Refused(lines.join("; "))),

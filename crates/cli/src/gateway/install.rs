@@ -1,15 +1,17 @@
-//! `asymq gateway install` and `uninstall`: a systemd service.
+//! `asymq gateway install`, `uninstall` and `restore`: a systemd service.
 
 use super::args::{
     HostArgs, InstallArgs, SettingsArgs, UninstallArgs, add_missing, read, state_of,
 };
-use super::restore::restore;
 use crate::output;
 use anyhow::{Context as _, anyhow, bail};
 use asymq_args::Words;
 use asymq_core::catalog::Catalog;
-use asymq_gateway::{GatewayError, STATES, check_interface_name};
+use asymq_gateway::{
+    GatewayError, STATES, check_interface_name, restore as restore_interfaces, restore_router,
+};
 use std::cell::RefCell;
+use std::fmt::Write as _;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt as _;
@@ -89,6 +91,22 @@ pub(super) fn uninstall(args: &UninstallArgs, catalog: &dyn Catalog) -> anyhow::
     }
     target.run(&["systemctl", "daemon-reload"])?;
     target.finish()
+}
+
+/// Restores interfaces from the journals in `state`, or in the default folders, and prints their names.
+pub(super) fn restore(state: Option<&Path>) -> anyhow::Result<()> {
+    let folders = state.map_or(STATES.map(Path::new).to_vec(), |state| vec![state]);
+    let mut text = String::new();
+    for folder in folders {
+        let named = || folder.display().to_string();
+        // Restoring a port also restores the interfaces in its namespace.
+        let mut restored = restore_router(folder).with_context(named)?;
+        restored.extend(restore_interfaces(folder).with_context(named)?);
+        for of in &restored {
+            writeln!(text, "{of}")?;
+        }
+    }
+    output::print(&text)
 }
 
 /// Paths and contents of all files.
@@ -236,12 +254,9 @@ impl<'a> Target<'a> {
             failed: RefCell::new(Vec::new()),
         };
         let Some(root) = root else { return Ok(target) };
-        let Files {
-            settings,
-            unit,
-            others,
-        } = &target.files;
-        let written = settings.iter().chain(*others).chain([unit, &BINARY]);
+        let files = &target.files;
+        let written = files.settings.iter().chain(files.others);
+        let written = written.chain([&files.unit, &BINARY]);
         for path in written.map(|path| target.path(path)) {
             let below = path.ancestors().take_while(|part| *part != root);
             if let Some(link) = { below }.find(|part| part.is_symlink()) {
@@ -300,14 +315,14 @@ impl<'a> Target<'a> {
         keep_settings: bool,
         state: Option<PathBuf>,
     ) -> anyhow::Result<()> {
-        let Files {
-            settings,
-            unit,
-            others,
-        } = &self.files;
-        let copied = self.text(unit).contains(COPIED);
-        let settings = settings.iter().filter(|_| !keep_settings);
-        for path in [unit].into_iter().chain(*others).chain(settings) {
+        let files = &self.files;
+        let copied = self.text(files.unit).contains(COPIED);
+        let settings = files.settings.iter().filter(|_| !keep_settings);
+        for path in [&files.unit]
+            .into_iter()
+            .chain(files.others)
+            .chain(settings)
+        {
             self.remove(path, |text| text.starts_with(OURS))?;
         }
         self.remove(BINARY, |_| copied)?;

@@ -5,7 +5,6 @@ mod check;
 mod command;
 mod consent;
 mod install;
-mod restore;
 mod router;
 mod router_args;
 mod router_install;
@@ -19,10 +18,3 @@ pub(crate) use args::LinkArgs;
 pub(crate) use command::run;
 pub(crate) use router::run as run_router;
 pub(crate) use router_args::RouterArgs;
-
-/// True if the gateway refused its input.
-pub(crate) fn is_bad_input(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref()
-        .is_some_and(asymq_gateway::GatewayError::is_bad_input)
-}

@@ -6,7 +6,7 @@ use super::consent::{Consent, is_confirmed};
 use super::router_args::{
     RouterArgs, RouterCommand, RouterHostArgs, RouterSettings, TakeRouter, read,
 };
-use super::{check, restore, router_install, router_qdisc, trial};
+use super::{check, install, router_install, router_qdisc, trial};
 use crate::catalogs::Catalogs;
 use anyhow::{Context as _, bail};
 use asymq_core::catalog::Catalog;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &RouterArgs, catalogs: Catalogs) -> anyhow::Result<()> {
             let state = file.map_or(args.state.clone(), |file| {
                 state_of::<RouterSettings>(file, catalog)
             });
-            return restore::restore(state.as_deref());
+            return install::restore(state.as_deref());
         }
         Some(RouterCommand::Take(args)) => return take(args, catalog),
         Some(RouterCommand::Set(args)) => return command::set(args, catalog),

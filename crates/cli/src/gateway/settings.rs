@@ -9,34 +9,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub(super) struct Settings {
-    read: Read,
+    pub(super) read: Read,
     /// Flags of the command line, which override the file's settings.
-    typed: Words,
-    file: Option<PathBuf>,
-    in_force: Words,
+    pub(super) typed: Words,
+    pub(super) file: Option<PathBuf>,
+    pub(super) in_force: Words,
     /// Settings sent to the gateway; the gateway may refuse them.
-    asked: Option<Words>,
-    catalog: &'static dyn Catalog,
+    pub(super) asked: Option<Words>,
+    pub(super) catalog: &'static dyn Catalog,
 }
 
 impl Settings {
-    pub(super) fn new(
-        read: Read,
-        typed: Words,
-        in_force: Words,
-        file: Option<PathBuf>,
-        catalog: &'static dyn Catalog,
-    ) -> Self {
-        Self {
-            read,
-            typed,
-            file,
-            in_force,
-            asked: None,
-            catalog,
-        }
-    }
-
     /// Parser for the settings that may change while the gateway runs.
     fn link(&self) -> Flags<LinkArgs> {
         Flags::new(self.catalog)

@@ -1,9 +1,8 @@
 //! `asymq gateway try`: compares two settings on a running gateway.
 
 use super::args::{LinkArgs, NONE, TryArgs};
-use crate::output;
+use crate::output::{self, Table};
 use crate::progress::ProgressBar;
-use crate::table::Table;
 use anyhow::{Context as _, bail};
 use asymq_args::{Flags, ScenarioError, Words};
 use asymq_core::catalog::{Catalog, DEFAULT_QDISC};
@@ -328,38 +327,25 @@ impl Answer<'_> {
 }
 
 fn row(effect: &Effect) -> [String; 6] {
-    let Effect {
-        quantity,
-        pairs,
-        means,
-        estimate,
-        low,
-        high,
-    } = effect;
-    let (name, scale, digits, unit) = match quantity {
+    let (name, scale, digits, unit) = match effect.quantity {
         Quantity::Upload => ("upload", 1e-6, 2, " Mbit/s"),
         Quantity::Download => ("download", 1e-6, 2, " Mbit/s"),
         Quantity::Utility => ("utility", 1.0, 3, ""),
         Quantity::Wait => ("calls wait", 1.0, 1, " ms"),
         Quantity::RoundTrip => ("round trip", 1.0, 1, " ms"),
     };
-    let [kept, tried] = means.map(|mean| format!("{:.digits$}{unit}", mean * scale));
-    let (difference, interval) = match quantity {
-        Quantity::Wait | Quantity::RoundTrip => (
-            format!("{estimate:+.1} ms"),
-            format!("{low:+.1} to {high:+.1}"),
-        ),
-        _ => (
-            format!("{:+.1} %", estimate * 100.0),
-            format!("{:+.1} to {:+.1}", low * 100.0, high * 100.0),
-        ),
-    };
+    let [kept, tried] = effect
+        .means
+        .map(|mean| format!("{:.digits$}{unit}", mean * scale));
+    let (factor, sign) = effect.scale();
+    let values = [effect.estimate, effect.low, effect.high];
+    let [difference, low, high] = values.map(|value| value * factor);
     [
         name.into(),
         kept,
         tried,
-        difference,
-        interval,
-        pairs.to_string(),
+        format!("{difference:+.1} {sign}"),
+        format!("{low:+.1} to {high:+.1}"),
+        effect.pairs.to_string(),
     ]
 }

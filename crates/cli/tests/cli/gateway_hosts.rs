@@ -130,7 +130,7 @@ fn settings(place: &Place, name: &str) -> [String; 5] {
             sysctl("ipv6/conf/{}/accept_ra"),
             sysctl("ipv6/conf/{}/addr_gen_mode"),
             feature(name, Feature::Gro)?.to_string(),
-            link.arp.to_string(),
+            (link.flags & libc::IFF_NOARP == 0).to_string(),
         ])
     };
     place.middle.run(read).unwrap()

@@ -90,15 +90,9 @@ pub fn has_bypass(from: u32) -> bool {
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    let absent = [
-        libc::ENOENT,
-        libc::EOPNOTSUPP,
-        libc::EPROTONOSUPPORT,
-        libc::EINVAL,
-    ];
-    error
-        .raw_os_error()
-        .is_some_and(|code| absent.contains(&code))
+    use libc::{EINVAL, ENOENT, EOPNOTSUPP, EPROTONOSUPPORT};
+    let code = error.raw_os_error();
+    matches!(code, Some(ENOENT | EOPNOTSUPP | EPROTONOSUPPORT | EINVAL))
 }
 
 fn table_of(from: u32) -> String {

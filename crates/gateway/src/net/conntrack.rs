@@ -101,34 +101,21 @@ impl AsFd for Conntrack {
 fn translated(body: &[u8]) -> Option<(Translated, Ipv4Addr)> {
     let [sent, replied] = [CTA_TUPLE_ORIG, CTA_TUPLE_REPLY].map(|kind| find(body, kind));
     let (sent, replied) = (Tuple::read(sent?), Tuple::read(replied?));
-    let Tuple {
-        ends: [from, to],
-        protocol,
-        ..
-    } = sent;
-    let (from, to) = (from?, to?);
+    let (from, to) = (sent.ends[0]?, sent.ends[1]?);
     let (replies_from, replies_to) = (replied.ends[0]?, replied.ends[1]?);
-    if from != replies_to {
+    let (ends, [far, near], home) = match from != replies_to {
         // A home host opened the connection: replies are addressed to the router.
-        let [far, near] = replied.ports;
-        let ends = [replies_to, replies_from];
-        return Some((
-            Translated {
-                ends,
-                ports: [near, far],
-                protocol,
-            },
-            from,
-        ));
-    }
-    // The connection was opened from outside and forwarded to a home host.
-    let [far, near] = sent.ports;
-    let connection = Translated {
-        ends: [to, from],
-        ports: [near, far],
-        protocol,
+        true => ([replies_to, replies_from], replied.ports, from),
+        // The connection was opened from outside and forwarded to a home host.
+        false => ([to, from], sent.ports, replies_from),
     };
-    (to != replies_from).then_some((connection, replies_from))
+    let ports = [near, far];
+    let connection = Translated {
+        ends,
+        ports,
+        protocol: sent.protocol,
+    };
+    (from != replies_to || to != replies_from).then_some((connection, home))
 }
 
 impl Tuple {

@@ -28,10 +28,23 @@ pub struct LinkInfo {
     pub up: bool,
     /// True if the interface has a carrier.
     pub carrier: bool,
-    /// True if ARP is enabled.
-    pub arp: bool,
-    /// True if set to promiscuous mode; requests by packet sockets do not count.
-    pub promiscuous: bool,
+    /// Flags, such as `IFF_NOARP`. `IFF_PROMISC` does not include requests by packet sockets.
+    pub flags: libc::c_int,
+}
+
+impl LinkInfo {
+    /// True if this interface is stacked on another one, for example as its VLAN. The peer of a veth pair is not.
+    pub fn is_on(&self, below: &Self) -> bool {
+        self.below == Some(below.index) && self.kind != "veth"
+    }
+
+    /// Kind of an interface that has members.
+    pub fn kind_of_master(&self) -> &str {
+        match self.kind.as_str() {
+            "" => "bridge",
+            kind => kind,
+        }
+    }
 }
 
 /// An address of an interface.
@@ -136,8 +149,7 @@ fn link(body: &[u8]) -> Option<LinkInfo> {
         hardware: u16::from_ne_bytes([*body.get(2)?, *body.get(3)?]),
         up: flags & libc::IFF_UP != 0,
         carrier: flags & libc::IFF_RUNNING != 0,
-        arp: flags & libc::IFF_NOARP == 0,
-        promiscuous: flags & libc::IFF_PROMISC != 0,
+        flags,
         ..LinkInfo::default()
     };
     for (kind, value) in attributes(body.get(16..)?) {

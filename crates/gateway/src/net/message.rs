@@ -14,16 +14,6 @@ impl Message {
         Self::new(kind, libc::NLM_F_CREATE | libc::NLM_F_EXCL)
     }
 
-    /// Request to create or replace an object.
-    pub(super) fn put(kind: u16) -> Self {
-        Self::new(kind, libc::NLM_F_CREATE | libc::NLM_F_REPLACE)
-    }
-
-    /// Request to create an object in addition to existing ones.
-    pub(super) fn add(kind: u16) -> Self {
-        Self::new(kind, libc::NLM_F_CREATE | libc::NLM_F_APPEND)
-    }
-
     /// Content of a message without its header.
     pub(super) const fn bare() -> Self {
         Self(Vec::new())
@@ -54,7 +44,8 @@ impl Message {
         Self::with_flags(kind, libc::NLM_F_REQUEST)
     }
 
-    fn new(kind: u16, flags: libc::c_int) -> Self {
+    /// Request with these flags, which the kernel acknowledges.
+    pub(super) fn new(kind: u16, flags: libc::c_int) -> Self {
         Self::with_flags(kind, flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK)
     }
 

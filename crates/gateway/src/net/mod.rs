@@ -83,17 +83,8 @@ impl Network {
         self.set_flag(index, libc::IFF_UP, false)
     }
 
-    /// Enables or disables ARP.
-    pub fn set_arp(&mut self, index: u32, on: bool) -> io::Result<()> {
-        self.set_flag(index, libc::IFF_NOARP, !on)
-    }
-
-    /// Sets or clears promiscuous mode.
-    pub fn set_promiscuous(&mut self, index: u32, on: bool) -> io::Result<()> {
-        self.set_flag(index, libc::IFF_PROMISC, on)
-    }
-
-    fn set_flag(&mut self, index: u32, flag: libc::c_int, on: bool) -> io::Result<()> {
+    /// Sets or clears a flag, such as `IFF_NOARP`.
+    pub fn set_flag(&mut self, index: u32, flag: libc::c_int, on: bool) -> io::Result<()> {
         let flag = flag.cast_unsigned();
         self.set_flags(index, if on { flag } else { 0 }, flag)
     }

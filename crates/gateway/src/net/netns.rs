@@ -3,7 +3,7 @@
 use crate::sys::{enter_netns, mount_netns, unmount_netns, unshare_netns};
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -93,12 +93,6 @@ impl AsFd for Netns {
     }
 }
 
-impl From<OwnedFd> for Netns {
-    fn from(fd: OwnedFd) -> Self {
-        Self(fd.into())
-    }
-}
-
 /// Folder of names, shared with `ip netns`.
 const FOLDER: &str = "/run/netns";
 
@@ -114,8 +108,6 @@ fn is_netns(file: &File) -> bool {
 }
 
 fn on_a_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-    std::thread::scope(|scope| match scope.spawn(work).join() {
-        Ok(answer) => answer,
-        Err(panic) => std::panic::resume_unwind(panic),
-    })
+    let done = std::thread::scope(|scope| scope.spawn(work).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -131,14 +131,7 @@ impl PortState {
             let message = message.nest(IFLA_PROP_LIST | NESTED, list);
             note(network.0.request(message));
         }
-        let before = self
-            .sysctls
-            .iter()
-            .map(|(path, value)| match path.ends_with(ACCEPT_DAD) {
-                true => (path, "0"),
-                false => (path, value.as_str()),
-            });
-        write_sysctls(before, name);
+        write_sysctls(&self.sysctls, name, false);
         if now.flags != self.flags {
             note(network.set_flags(index, self.flags, FLAGS));
         }
@@ -147,12 +140,7 @@ impl PortState {
         for neighbour in &self.neighbours {
             note(put(network, libc::RTM_NEWNEIGH, neighbour));
         }
-        write_sysctls(
-            self.sysctls
-                .iter()
-                .map(|(path, value)| (path, value.as_str())),
-            name,
-        );
+        write_sysctls(&self.sysctls, name, true);
         failed
     }
 
@@ -189,7 +177,9 @@ impl PortState {
                 failed = put(network, RTM_NEWNEXTHOP, object).err().or(failed);
             }
             for route in &missing {
-                let mut message = Message::add(libc::RTM_NEWROUTE).body(&bytes(&route.message));
+                let append = libc::NLM_F_CREATE | libc::NLM_F_APPEND;
+                let message = Message::new(libc::RTM_NEWROUTE, append);
+                let mut message = message.body(&bytes(&route.message));
                 if route.expires > 0 {
                     message = message.attribute(RTA_EXPIRES, &route.expires.to_ne_bytes());
                 }
@@ -208,7 +198,19 @@ impl PortState {
 const NESTED: u16 = libc::NLA_F_NESTED as u16;
 
 fn put(network: &mut Network, kind: u16, message: &str) -> io::Result<()> {
-    network.0.request(Message::put(kind).body(&bytes(message)))
+    let request = Message::new(kind, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
+    network.0.request(request.body(&bytes(message)))
+}
+
+/// Returns the messages of all objects of a kind. `head` is the request's fixed structure.
+fn dump(network: &mut Network, kind: u16, head: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    network.all(Message::dump(kind).body(head), |body| Some(body.to_vec()))
+}
+
+/// Formats a message with this fixed structure and these attributes.
+fn message<V: AsRef<[u8]>>(head: &[u8], attributes: impl Iterator<Item = (u16, V)>) -> String {
+    let add = |message: Message, (kind, value): (u16, V)| message.attribute(kind, value.as_ref());
+    attributes.fold(Message::bare().body(head), add).hex()
 }
 
 /// Returns the messages that restore an interface's addresses. Omits fields that the kernel changes by itself.
@@ -218,29 +220,26 @@ fn addresses(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
         | libc::IFA_F_MANAGETEMPADDR
         | libc::IFA_F_NOPREFIXROUTE
         | libc::IFA_F_MCAUTOJOIN;
-    let request = Message::dump(libc::RTM_GETADDR).body(&[0; ADDRESS_BODY]);
-    let all = network.all(request, |body| Some(body.to_vec()))?;
-    let own = all.iter().filter(|body| word(body, 4) == Some(index));
+    let mut all = dump(network, libc::RTM_GETADDR, &[0; ADDRESS_BODY])?;
+    all.retain(|body| word(body, 4) == Some(index));
     let (mut v4, mut v6) = (Vec::new(), Vec::new());
-    for body in own {
+    for body in &all {
         let mut head: [u8; ADDRESS_BODY] = *body.first_chunk().ok_or(io::ErrorKind::InvalidData)?;
         head[2] = 0;
-        let mut message = Message::bare().body(&head);
-        for (kind, value) in attributes(&body[ADDRESS_BODY..]) {
-            message = match kind {
-                libc::IFA_FLAGS => {
-                    let flags = word(value, 0).unwrap_or_default() & INPUT_FLAGS;
-                    message.attribute(kind, &flags.to_ne_bytes())
-                }
-                // Preferred and valid for ever; this is the default.
-                libc::IFA_CACHEINFO if word(value, 4) == Some(u32::MAX) => message,
-                _ => message.attribute(kind, value),
-            };
-        }
+        let settings = attributes(&body[ADDRESS_BODY..]).filter_map(|(kind, value)| match kind {
+            libc::IFA_FLAGS => {
+                let flags = word(value, 0).unwrap_or_default() & INPUT_FLAGS;
+                Some((kind, flags.to_ne_bytes().to_vec()))
+            }
+            // Preferred and valid for ever; this is the default.
+            libc::IFA_CACHEINFO if word(value, 4) == Some(u32::MAX) => None,
+            _ => Some((kind, value.to_vec())),
+        });
+        let message = message(&head, settings);
         match i32::from(head[0]) {
-            libc::AF_INET => v4.push(message.hex()),
+            libc::AF_INET => v4.push(message),
             // The kernel inserts new IPv6 addresses at the front.
-            libc::AF_INET6 => v6.insert(0, message.hex()),
+            libc::AF_INET6 => v6.insert(0, message),
             _ => {}
         }
     }
@@ -262,8 +261,7 @@ fn key(message: &str) -> Vec<u8> {
 
 /// Routes through an interface, except those that the kernel derives from addresses.
 fn routes(network: &mut Network, index: u32) -> io::Result<Vec<Route>> {
-    let request = Message::dump(libc::RTM_GETROUTE).body(&[0; ROUTE_BODY]);
-    let all = network.all(request, |body| Some(body.to_vec()))?;
+    let all = dump(network, libc::RTM_GETROUTE, &[0; ROUTE_BODY])?;
     let (ids, _) = nexthops(network, index)?;
     let own = all.iter().filter(|body| is_through(body, index, &ids));
     Ok(own.filter_map(|body| route(body)).collect())
@@ -272,8 +270,7 @@ fn routes(network: &mut Network, index: u32) -> io::Result<Vec<Route>> {
 /// Returns numbers and messages of an interface's nexthop objects, and of the groups that contain one. The messages are
 /// in the order in which they must be added. Both are empty on older kernels.
 fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<String>)> {
-    let request = Message::dump(RTM_GETNEXTHOP).body(&[0; NEXTHOP_BODY]);
-    let all = match network.all(request, |body| Some(body.to_vec())) {
+    let all = match dump(network, RTM_GETNEXTHOP, &[0; NEXTHOP_BODY]) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),
         all => all?,
     };
@@ -295,11 +292,10 @@ fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<Stri
                 continue;
             };
             ids.extend(find(&body[NEXTHOP_BODY..], NHA_ID).and_then(|id| word(id, 0)));
-            let head = Message::bare().body(&[family, 0, protocol, 0, body[4] & ONLINK, 0, 0, 0]);
+            let head = [family, 0, protocol, 0, body[4] & ONLINK, 0, 0, 0];
             // Later attributes occur only in the kernel's answers.
             let settings = values().filter(|(of, _)| *of <= NHA_RES_GROUP);
-            let message = settings.fold(head, |message, (of, value)| message.attribute(of, value));
-            messages.push(message.hex());
+            messages.push(message(&head, settings));
         }
     }
     Ok((ids, messages))
@@ -336,29 +332,25 @@ fn route(body: &[u8]) -> Option<Route> {
     // The kernel itself sets the other flags: dead, no carrier, offloaded.
     head[8] &= ONLINK;
     head[9..].fill(0);
-    let (mut message, mut expires) = (Message::bare().body(&head), 0);
-    let has_object = find(&body[ROUTE_BODY..], RTA_NH_ID).is_some();
-    for (kind, value) in attributes(&body[ROUTE_BODY..]) {
-        message = match kind {
-            libc::RTA_CACHEINFO => {
-                // `rta_expires`, in hundredths of a second.
-                expires = (word(value, 8)?.cast_signed().max(0) / 100).cast_unsigned();
-                message
-            }
-            // The nexthop object already contains these attributes.
-            libc::RTA_OIF | libc::RTA_GATEWAY | RTA_VIA | libc::RTA_MULTIPATH if has_object => {
-                message
-            }
-            libc::RTA_MULTIPATH => {
-                let mut hops = value.to_vec();
-                next_hops(value).for_each(|(at, _)| hops[at + 2] &= ONLINK);
-                message.attribute(kind, &hops)
-            }
-            _ => message.attribute(kind, value),
-        };
-    }
-    let message = message.hex();
-    Some(Route { message, expires })
+    let values = &body[ROUTE_BODY..];
+    let has_object = find(values, RTA_NH_ID).is_some();
+    let settings = attributes(values).filter_map(|(kind, value)| match kind {
+        libc::RTA_CACHEINFO => None,
+        // The nexthop object already contains these attributes.
+        libc::RTA_OIF | libc::RTA_GATEWAY | RTA_VIA | libc::RTA_MULTIPATH if has_object => None,
+        libc::RTA_MULTIPATH => {
+            let mut hops = value.to_vec();
+            next_hops(value).for_each(|(at, _)| hops[at + 2] &= ONLINK);
+            Some((kind, hops))
+        }
+        _ => Some((kind, value.to_vec())),
+    });
+    // `rta_expires`, in hundredths of a second.
+    let expires = find(values, libc::RTA_CACHEINFO).map_or(Some(0), |value| word(value, 8))?;
+    Some(Route {
+        message: message(&head, settings),
+        expires: (expires.cast_signed().max(0) / 100).cast_unsigned(),
+    })
 }
 
 fn neighbours(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
@@ -367,20 +359,15 @@ fn neighbours(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
     for flags in [0, PROXY] {
         let mut head = [0; NEIGHBOUR_BODY];
         head[10] = flags;
-        let request = Message::dump(libc::RTM_GETNEIGH).body(&head);
-        for body in network.all(request, |body| Some(body.to_vec()))? {
+        for body in dump(network, libc::RTM_GETNEIGH, &head)? {
             let state = u16::from_ne_bytes([body[8], body[9]]);
             let is_set = state & libc::NUD_PERMANENT != 0 || body[10] & PROXY != 0;
             if word(&body, 4) != Some(index) || !is_set {
                 continue;
             }
-            let mut message = Message::bare().body(&body[..NEIGHBOUR_BODY]);
-            for (kind, value) in attributes(&body[NEIGHBOUR_BODY..]) {
-                if ![NDA_CACHEINFO, NDA_PROBES].contains(&kind) {
-                    message = message.attribute(kind, value);
-                }
-            }
-            found.push(message.hex());
+            let (head, values) = body.split_at(NEIGHBOUR_BODY);
+            let is_setting = |(kind, _): &(u16, _)| ![NDA_CACHEINFO, NDA_PROBES].contains(kind);
+            found.push(message(head, attributes(values).filter(is_setting)));
         }
     }
     Ok(found)
@@ -406,10 +393,15 @@ fn sysctls(name: &str) -> BTreeMap<PathBuf, String> {
         .collect()
 }
 
-/// Writes values that differ from the current ones. If a file cannot be written, the kernel's default remains.
-fn write_sysctls<'a>(values: impl Iterator<Item = (&'a PathBuf, &'a str)>, name: &str) {
+/// Writes values that differ from the current ones. If a file cannot be written, the kernel's default remains. Disables
+/// duplicate address detection unless `detects`.
+fn write_sysctls(values: &BTreeMap<PathBuf, String>, name: &str, detects: bool) {
     let now = sysctls(name);
     for (key, value) in values {
+        let value = match detects || !key.ends_with(ACCEPT_DAD) {
+            true => value.as_str(),
+            false => "0",
+        };
         if now.get(key).is_some_and(|now| now != value)
             && let (Some(of), Some(file)) = (key.parent(), key.file_name())
         {

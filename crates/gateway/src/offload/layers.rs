@@ -27,10 +27,9 @@ const MAX_TUNNEL_HEADER: usize = 8 + 252 + 14 + 12;
 const MAX_CANDIDATES: u32 = 64;
 
 /// Headers of a superpacket, outermost first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Layers {
-    list: [Layer; MAX_LAYERS],
-    len: usize,
+    list: Vec<Layer>,
     jumbo: Option<usize>,
 }
 
@@ -48,23 +47,15 @@ impl Layers {
             transport,
             protocol,
             candidates: 0,
-            found: Self {
-                list: [Layer::V4(0); MAX_LAYERS],
-                len: 0,
-                jumbo: None,
-            },
+            found: Self::default(),
         };
         walk.ethernet(12)?;
         Some(walk.found)
     }
 
-    fn all(&self) -> &[Layer] {
-        &self.list[..self.len]
-    }
-
     /// Sets the lengths, IPv4 identifications and IPv4 checksums of segment `number`.
     pub(super) fn fix(&self, segment: &mut [u8], number: usize) -> Option<()> {
-        for layer in self.all() {
+        for layer in &self.list {
             match *layer {
                 // PPPoE's length counts from the protocol field.
                 Layer::Pppoe(at) => put(segment, at, at + 2)?,
@@ -90,7 +81,7 @@ impl Layers {
 
     /// Computes the checksums of tunnels. Call it after all covered bytes have their final values.
     pub(super) fn complete(&self, segment: &mut [u8]) -> Option<()> {
-        for layer in self.all().iter().rev() {
+        for layer in self.list.iter().rev() {
             match *layer {
                 Layer::Udp(at, Some(addresses)) => {
                     let len = segment.len() - at;
@@ -134,9 +125,8 @@ impl Walk<'_> {
     }
 
     fn push(&mut self, layer: Layer) -> Option<()> {
-        *self.found.list.get_mut(self.found.len)? = layer;
-        self.found.len += 1;
-        Some(())
+        let list = &mut self.found.list;
+        (list.len() < MAX_LAYERS).then(|| list.push(layer))
     }
 
     /// Follows the EtherType at `at`, after any VLAN tags.
@@ -248,7 +238,7 @@ impl Walk<'_> {
         const PROTOCOL: u64 = 17;
         let covered = (self.word(at + 6)? != 0).then(|| fold(u64::from(addresses) + PROTOCOL));
         self.push(Layer::Udp(at, covered))?;
-        let here = self.found.len;
+        let here = self.found.list.len();
         let content = at + 8;
         let end = self.transport.min(content + MAX_TUNNEL_HEADER);
         for start in (content..end).step_by(2) {
@@ -259,7 +249,7 @@ impl Walk<'_> {
             if self.candidates > MAX_CANDIDATES {
                 return None;
             }
-            self.found.len = here;
+            self.found.list.truncate(here);
             let pppoe = start >= content + 10
                 && self.word(start - 10) == Some(0x8864)
                 && self.word(start - 4).map(usize::from) == Some(self.frame.len() - start + 2);

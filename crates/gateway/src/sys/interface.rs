@@ -31,14 +31,12 @@ pub(crate) fn ethtool<const N: usize>(name: &str, mut words: [u32; N]) -> io::Re
 /// Moves the calling thread into a new network namespace.
 pub(crate) fn unshare_netns() -> io::Result<()> {
     // SAFETY: no pointers; the flag affects only sockets opened later.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
-    Ok(())
+    check(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
 }
 
 pub(crate) fn enter_netns(netns: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers; the flag makes the kernel refuse other descriptors.
-    check(unsafe { libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET) })?;
-    Ok(())
+    check(unsafe { libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }
 
 /// Gives the calling thread's network namespace the name of an existing empty file.
@@ -54,14 +52,13 @@ pub(crate) fn mount_netns(at: &Path) -> io::Result<()> {
             libc::MS_BIND,
             std::ptr::null(),
         )
-    })?;
-    Ok(())
+    })
+    .map(drop)
 }
 
 /// Removes the name of a network namespace. The namespace exists until it is no longer used.
 pub(crate) fn unmount_netns(at: &Path) -> io::Result<()> {
     let at = CString::new(at.as_os_str().as_bytes())?;
     // SAFETY: a text with a final zero.
-    check(unsafe { libc::umount2(at.as_ptr(), libc::MNT_DETACH) })?;
-    Ok(())
+    check(unsafe { libc::umount2(at.as_ptr(), libc::MNT_DETACH) }).map(drop)
 }

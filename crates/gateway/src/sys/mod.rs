@@ -10,8 +10,7 @@ pub(crate) mod xdp;
 pub(crate) use batch::SendBatch;
 pub(crate) use interface::{enter_netns, ethtool, mount_netns, unmount_netns, unshare_netns};
 pub(crate) use poll::{
-    Interest, abort_after, ignore_write_signals, lower_priority, raise_priority, to_core,
-    wait_ready,
+    abort_after, ignore_write_signals, lower_priority, raise_priority, to_core, wait_ready,
 };
 pub use poll::{poll, precise_timers};
 pub(crate) use ring::{Received, RxRing};

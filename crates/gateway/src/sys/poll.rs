@@ -2,44 +2,36 @@
 
 use super::check;
 use asymq_core::units::Duration;
+use libc::c_short;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interest {
-    Read,
-    Write,
-}
 
 /// Waits until one of `fds` is readable or in error, a signal arrives, or `timeout` expires. True means ready.
 pub fn poll<const N: usize>(
     fds: [Option<BorrowedFd<'_>>; N],
     timeout: Option<Duration>,
 ) -> io::Result<[bool; N]> {
-    let mut waits = fds.map(|fd| entry(fd, Interest::Read));
+    let mut waits = fds.map(|fd| entry(fd, libc::POLLIN));
     wait(&mut waits, timeout)?;
     Ok(waits.map(|wait| wait.revents != 0))
 }
 
-/// Like [`poll`], for any number of descriptors.
+/// Like [`poll`], for any number of descriptors and other events.
 pub(crate) fn wait_ready(
-    fds: &[(BorrowedFd<'_>, Interest)],
+    fds: &[(BorrowedFd<'_>, c_short)],
     timeout: Option<Duration>,
 ) -> io::Result<Vec<bool>> {
-    let entries = fds.iter().map(|&(fd, interest)| entry(Some(fd), interest));
+    let entries = fds.iter().map(|&(fd, events)| entry(Some(fd), events));
     let mut waits: Vec<_> = entries.collect();
     wait(&mut waits, timeout)?;
     Ok(waits.iter().map(|wait| wait.revents != 0).collect())
 }
 
-fn entry(fd: Option<BorrowedFd<'_>>, interest: Interest) -> libc::pollfd {
+fn entry(fd: Option<BorrowedFd<'_>>, events: c_short) -> libc::pollfd {
     libc::pollfd {
         // A negative descriptor is ignored.
         fd: fd.map_or(-1, |fd| fd.as_raw_fd()),
-        events: match interest {
-            Interest::Read => libc::POLLIN,
-            Interest::Write => libc::POLLOUT,
-        },
+        events,
         revents: 0,
     }
 }

@@ -121,11 +121,7 @@ impl RxRing {
             vlan,
         });
         status_word.store(libc::TP_STATUS_KERNEL, Ordering::Release);
-        self.next = if self.next + 1 == self.slots {
-            0
-        } else {
-            self.next + 1
-        };
+        self.next = (self.next + 1) % self.slots;
         true
     }
 }

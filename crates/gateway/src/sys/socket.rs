@@ -103,8 +103,7 @@ pub(super) fn set_option<T>(
     let len = size_of_val(value) as libc::socklen_t;
     let value = std::ptr::from_ref(value).cast();
     // SAFETY: the value is valid for the call, and `len` is its length; the kernel only reads it.
-    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, len) })?;
-    Ok(())
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value, len) }).map(drop)
 }
 
 /// Reads an option that is a structure of integers.

@@ -236,16 +236,13 @@ fn bind(socket: &Socket, ifindex: u32) -> io::Result<()> {
         address.sxdp_ifindex = ifindex;
     });
     let (times, pause) = BUSY;
-    let mut answer = socket.bind(&address);
     for _ in 0..times {
-        let is_busy = |error: &io::Error| error.raw_os_error() == Some(libc::EBUSY);
-        if !answer.as_ref().is_err_and(is_busy) {
-            break;
+        match socket.bind(&address) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(pause),
+            answer => return answer,
         }
-        std::thread::sleep(pause);
-        answer = socket.bind(&address);
     }
-    answer
+    socket.bind(&address)
 }
 
 #[cfg(test)]

@@ -171,9 +171,9 @@ impl Running {
         let (ready, started) = mpsc::channel();
         let thread = thread::spawn({
             let (stop, log) = (stop.clone(), log.clone());
-            let netns = place.middle.as_fd().try_clone_to_owned().unwrap();
+            let netns = place.middle.try_clone().unwrap();
             move || {
-                Netns::from(netns).enter().unwrap();
+                netns.enter().unwrap();
                 // Retries: a new process of another test keeps this process's descriptors until `exec`.
                 let mut opened = None;
                 wait_for("the release of both interfaces", DEADLINE, || {

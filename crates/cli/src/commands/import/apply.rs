@@ -9,12 +9,6 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Root folder in which the service managers' files are searched.
-#[derive(Debug)]
-struct Host<'a> {
-    root: &'a Path,
-}
-
 /// A service or qdisc that shapes the link, with the commands that stop it and start it again.
 #[derive(Debug, PartialEq, Eq)]
 struct Shaper {
@@ -22,59 +16,52 @@ struct Shaper {
     start: Vec<String>,
 }
 
-impl Host<'_> {
-    fn has(&self, path: &str) -> bool {
-        self.root.join(path).exists()
+/// Finds the systemd unit or OpenWrt script with this name. `root` is the root folder.
+fn service(root: &Path, name: &str) -> Option<Shaper> {
+    const UNITS: [&str; 3] = [
+        "etc/systemd/system",
+        "usr/lib/systemd/system",
+        "lib/systemd/system",
+    ];
+    let template = name
+        .split_once('@')
+        .map_or(name.into(), |(of, _)| format!("{of}@"));
+    let units = UNITS.map(|folder| root.join(format!("{folder}/{template}.service")));
+    let script = format!("/etc/init.d/{name}");
+    if units.iter().any(|unit| unit.exists()) {
+        Some(Shaper {
+            stop: vec![format!("systemctl disable --now {name}")],
+            start: vec![format!("systemctl enable --now {name}")],
+        })
+    } else if root.join(&script[1..]).exists() {
+        let call = |verbs: [&str; 2]| verbs.map(|verb| format!("{script} {verb}")).to_vec();
+        Some(Shaper {
+            stop: call(["disable", "stop"]),
+            start: call(["enable", "start"]),
+        })
+    } else {
+        None
     }
+}
 
-    /// Finds the systemd unit or OpenWrt script with this name.
-    fn service(&self, name: &str) -> Option<Shaper> {
-        const UNITS: [&str; 3] = [
-            "etc/systemd/system",
-            "usr/lib/systemd/system",
-            "lib/systemd/system",
-        ];
-        let template = name
-            .split_once('@')
-            .map_or(name.into(), |(of, _)| format!("{of}@"));
-        let script = format!("/etc/init.d/{name}");
-        if UNITS
-            .iter()
-            .any(|folder| self.has(&format!("{folder}/{template}.service")))
-        {
-            let lines = [["disable", "--now"], ["enable", "--now"]];
-            let [stop, start] =
-                lines.map(|verb| vec![format!("systemctl {} {name}", verb.join(" "))]);
-            Some(Shaper { stop, start })
-        } else if self.has(&script[1..]) {
-            let lines = [["disable", "stop"], ["enable", "start"]];
-            let [stop, start] =
-                lines.map(|verbs| verbs.map(|verb| format!("{script} {verb}")).to_vec());
-            Some(Shaper { stop, start })
-        } else {
-            None
-        }
+/// Returns all services and qdiscs that shape a link with these settings.
+fn shapers(root: &Path, dialect: Dialect, interface: &str) -> Vec<Shaper> {
+    let sqm = [format!("sqm@{interface}"), "sqm".into()];
+    let services = match dialect {
+        // cake-autorate changes the rates of SQM's qdiscs, so SQM must stop too.
+        Dialect::Autorate => [&["cake-autorate".into()][..], &sqm].concat(),
+        Dialect::Sqm => sqm.to_vec(),
+        Dialect::Qosmate => vec!["qosmate".into()],
+        Dialect::Tc => [&["cake-autorate".into(), "qosmate".into()][..], &sqm].concat(),
+    };
+    let services = services.iter();
+    let mut found: Vec<Shaper> = services.filter_map(|name| service(root, name)).collect();
+    if found.is_empty() && dialect == Dialect::Tc {
+        let stop = ["root", "ingress"].map(|at| format!("tc qdisc del dev {interface} {at}"));
+        let (stop, start) = (stop.to_vec(), Vec::new());
+        found.push(Shaper { stop, start });
     }
-
-    /// Returns all services and qdiscs that shape a link with these settings.
-    fn shapers(&self, dialect: Dialect, interface: &str) -> Vec<Shaper> {
-        let sqm = [format!("sqm@{interface}"), "sqm".into()];
-        let services = match dialect {
-            // cake-autorate changes the rates of SQM's qdiscs, so SQM must stop too.
-            Dialect::Autorate => [&["cake-autorate".into()][..], &sqm].concat(),
-            Dialect::Sqm => sqm.to_vec(),
-            Dialect::Qosmate => vec!["qosmate".into()],
-            Dialect::Tc => [&["cake-autorate".into(), "qosmate".into()][..], &sqm].concat(),
-        };
-        let services = services.iter();
-        let mut found: Vec<Shaper> = services.filter_map(|name| self.service(name)).collect();
-        if found.is_empty() && dialect == Dialect::Tc {
-            let stop = ["root", "ingress"].map(|at| format!("tc qdisc del dev {interface} {at}"));
-            let (stop, start) = (stop.to_vec(), Vec::new());
-            found.push(Shaper { stop, start });
-        }
-        found
-    }
+    found
 }
 
 /// Prints the commands, asks for consent, and runs them.
@@ -89,8 +76,7 @@ pub(super) fn apply(link: &Link, yes: bool) -> anyhow::Result<()> {
     if !interface.is_empty() && !is_interface(interface) {
         bail!("{interface}: not an interface name like eth0");
     }
-    let root = Path::new("/");
-    let shapers = Host { root }.shapers(*dialect, interface);
+    let shapers = shapers(Path::new("/"), *dialect, interface);
     let flags = link.flags(false).into_iter();
     let flags: Vec<&str> = flags.flat_map(|flag| flag.split(' ')).collect();
     let mut text = "\nwould run, in this order:\n".to_owned();
@@ -166,10 +152,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let shapers = Host {
-            root: folder.path(),
-        }
-        .shapers(dialect, "eth1");
+        let shapers = shapers(folder.path(), dialect, "eth1");
         shapers.into_iter().flat_map(|of| of.stop).collect()
     }
 

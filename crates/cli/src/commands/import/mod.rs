@@ -326,7 +326,7 @@ mod tests {
         let command = text.lines().nth(1).unwrap().to_owned();
         let flags = command.split(' ').skip_while(|word| *word != "--up");
         Flags::<LinkArgs>::new(&Standard)
-            .parse(flags.map(str::to_owned))
+            .given(flags.map(str::to_owned))
             .unwrap_or_else(|error| panic!("{command}: {error}"));
         (command, text)
     }

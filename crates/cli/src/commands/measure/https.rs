@@ -75,9 +75,7 @@ pub(super) fn run_both(
     thread::scope(|scope| {
         let other = scope.spawn(move || ended(https.run()));
         let served = ended(server.run());
-        match other.join() {
-            Ok(result) => served.and(result),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let other = other.join();
+        served.and(other.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }

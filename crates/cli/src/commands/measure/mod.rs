@@ -112,7 +112,7 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<()> {
 fn run_server(args: &ServeArgs, stop: Arc<AtomicBool>) -> anyhow::Result<()> {
     let limits = Limits {
         clients: args.clients.into(),
-        time: std_time(args.time),
+        time: args.time.into(),
         bytes: args.bytes.0,
         ..Limits::default()
     };
@@ -129,10 +129,6 @@ fn run_server(args: &ServeArgs, stop: Arc<AtomicBool>) -> anyhow::Result<()> {
     server.run().context("the server failed")
 }
 
-fn std_time(time: Duration) -> std::time::Duration {
-    std::time::Duration::from_nanos(time.as_nanos())
-}
-
 fn run_client(args: &MeasureArgs, host: &str, stop: &AtomicBool) -> anyhow::Result<()> {
     if args.interval.is_some() {
         let message = "only for the responsiveness test; remove it, or write https://HOST:4043";
@@ -142,8 +138,8 @@ fn run_client(args: &MeasureArgs, host: &str, stop: &AtomicBool) -> anyhow::Resu
         host: host.to_owned(),
         iperf3: args.iperf3,
         flows: args.flows.unwrap_or(4).into(),
-        warmup: std_time(args.warmup.unwrap_or(Duration::from_secs(4))),
-        duration: std_time(args.duration.unwrap_or(Duration::from_secs(10))),
+        warmup: args.warmup.unwrap_or(Duration::from_secs(4)).into(),
+        duration: args.duration.unwrap_or(Duration::from_secs(10)).into(),
         stop,
     };
     let mut measured = with_bar(|progress| measure(&options, progress))?;
@@ -181,12 +177,4 @@ fn time(min: u64, max: u64) -> impl Fn(&str) -> Result<Duration, String> + Clone
         fits.then_some(time)
             .ok_or_else(|| format!("out of range; use {min}s to {max}s"))
     }
-}
-
-/// True if the user interrupted the measurement.
-pub(crate) fn is_interrupted(error: &anyhow::Error) -> bool {
-    matches!(
-        error.downcast_ref(),
-        Some(asymq_measure::MeasureError::Interrupted)
-    )
 }

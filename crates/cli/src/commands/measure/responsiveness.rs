@@ -1,9 +1,8 @@
 //! The IETF's responsiveness test: flags of the client, and its output.
 
+use super::MeasureArgs;
 use super::words::{self, milliseconds};
-use super::{MeasureArgs, std_time};
-use crate::output::{self, rate, wrapped};
-use crate::table::Table;
+use crate::output::{self, Table, rate, wrapped};
 use asymq_args::BadArgument;
 use asymq_core::units::Duration;
 use asymq_measure::{TestOptions, Tested, TestedLoad, test_responsiveness};
@@ -28,8 +27,8 @@ pub(super) fn run(args: &MeasureArgs, url: &str, stop: &AtomicBool) -> anyhow::R
     let options = TestOptions {
         url: url.to_owned(),
         connections: args.flows.unwrap_or(16).into(),
-        interval: std_time(args.interval.unwrap_or(Duration::from_secs(1))),
-        longest: std_time(args.duration.unwrap_or(Duration::from_secs(20))),
+        interval: args.interval.unwrap_or(Duration::from_secs(1)).into(),
+        longest: args.duration.unwrap_or(Duration::from_secs(20)).into(),
         stop,
     };
     let tested = super::with_bar(|progress| test_responsiveness(&options, progress))?;

@@ -1,7 +1,6 @@
 //! Text output for a measured line.
 
-use crate::output::{self, rate, wrapped};
-use crate::table::Table;
+use crate::output::{self, Table, rate, wrapped};
 use asymq_measure::{Link, Load, LoadDirection, Measured, Progress, Range};
 use asymq_scenario::count;
 
