@@ -1,9 +1,9 @@
 //! UDP: probes that measure queueing delay, and bursts at a constant rate.
 
+use crate::clock::Window;
 use crate::error::{Context as _, LabError};
 use crate::halt::Halt;
 use crate::plan::{BURST_PORT, HOME, PROBE_PORT, Plan, SERVER};
-use crate::window::Window;
 use crate::{clock, sys};
 use asymq_core::measure::Histogram;
 use asymq_core::units::{Duration, Instant};
@@ -63,23 +63,24 @@ impl Datagrams {
     ) -> Result<Self, LabError> {
         let at_home = |port| bind(home, SocketAddrV4::new(HOME, port));
         let at_server = |port| bind(servers, SocketAddrV4::new(SERVER, port));
-        let probe = match scenario.probe {
-            Some(interval) => Some(Probe {
+        let rtt = plan.probe.rtt;
+        // Each direction has half of the round trip.
+        let base = [
+            rtt / 2 + scenario.up.tx_time(PROBE_PACKET),
+            rtt.saturating_sub(rtt / 2) + scenario.down.tx_time(PROBE_PACKET),
+        ];
+        let probe = |interval| -> Result<Probe, LabError> {
+            Ok(Probe {
                 client: at_home(plan.probe.home_port)?,
                 server: at_server(PROBE_PORT)?,
                 interval,
-                // Each direction has half of the round trip.
-                base: [
-                    plan.probe.rtt / 2 + scenario.up.tx_time(PROBE_PACKET),
-                    plan.probe.rtt.saturating_sub(plan.probe.rtt / 2)
-                        + scenario.down.tx_time(PROBE_PACKET),
-                ],
+                base,
                 sent: 0,
                 delays: Default::default(),
                 round_trips: Histogram::default(),
-            }),
-            None => None,
+            })
         };
+        let probe = scenario.probe.map(probe).transpose()?;
         let (mut bursts, mut sinks) = (Vec::new(), Vec::new());
         if !scenario.udp.is_empty() {
             let server = at_server(BURST_PORT)?;
@@ -136,14 +137,12 @@ impl Datagrams {
                 next = due.map_or(next, |due| next.min(due));
             }
             let wait = next.saturating_since(clock::now());
-            let [turns, returns] = match &self.probe {
-                Some(probe) => poll(
-                    [Some(probe.server.as_fd()), Some(probe.client.as_fd())],
-                    Some(wait),
-                ),
-                None => poll([None, None], Some(wait)),
-            }
-            .during("waiting for UDP")?;
+            let probe = self.probe.as_ref();
+            let fds = [
+                probe.map(|probe| probe.server.as_fd()),
+                probe.map(|probe| probe.client.as_fd()),
+            ];
+            let [turns, returns] = poll(fds, Some(wait)).during("waiting for UDP")?;
             if let Some(probe) = &mut self.probe {
                 if turns {
                     probe.turn(window).during("returning a probe")?;

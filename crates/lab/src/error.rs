@@ -64,6 +64,10 @@ pub enum LabError {
 }
 
 impl LabError {
+    pub(crate) const fn system(doing: &'static str, source: io::Error) -> Self {
+        Self::System { doing, source }
+    }
+
     /// True if the input is wrong; false if the system failed.
     pub fn is_bad_input(&self) -> bool {
         match self {
@@ -80,6 +84,6 @@ pub(crate) trait Context<T> {
 
 impl<T> Context<T> for io::Result<T> {
     fn during(self, doing: &'static str) -> Result<T, LabError> {
-        self.map_err(|source| LabError::System { doing, source })
+        self.map_err(|source| LabError::system(doing, source))
     }
 }

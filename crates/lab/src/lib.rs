@@ -23,10 +23,8 @@ mod runs;
 mod sys;
 mod topology;
 mod uplink;
-mod user_namespace;
-mod window;
 
 pub use error::LabError;
 pub use guest::{Guest, run_in_guest};
 pub use runs::{Options, Progress, run_scenarios};
-pub use user_namespace::enter_user_namespace;
+pub use topology::enter_user_namespace;

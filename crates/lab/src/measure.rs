@@ -1,7 +1,7 @@
 //! Measurements of links and queues.
 
+use crate::clock::{INTERVAL, Window};
 use crate::flows::FlowResults;
-use crate::window::{INTERVAL, Window};
 use asymq_core::TrafficClass;
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::measure::Histogram;

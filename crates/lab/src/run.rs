@@ -1,4 +1,4 @@
-use crate::clock;
+use crate::clock::{self, INTERVAL, Window};
 use crate::datagrams::{Datagrams, ProbeResults};
 use crate::error::{Context as _, LabError};
 use crate::flows::{BulkFlows, FlowResults, QuicFlows};
@@ -8,7 +8,6 @@ use crate::path::{self, Path, PathResults, Ports};
 use crate::plan::{Conversation, Plan};
 use crate::topology::{ACCESS, INTERNET, Topology};
 use crate::uplink::Uplink;
-use crate::window::{INTERVAL, Window};
 use asymq_core::TrafficClass;
 use asymq_core::catalog::Build;
 use asymq_core::units::Duration;
@@ -217,8 +216,7 @@ fn flow_results(
 }
 
 fn finished<T>(thread: thread::ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, LabError> {
-    match thread.join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

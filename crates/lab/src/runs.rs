@@ -57,7 +57,13 @@ pub fn run_scenarios(
         .during("asking for the kernel's release")?;
     let tasks: Vec<Task<'_>> = scenarios
         .iter()
-        .flat_map(|scenario| scenario.seeds().map(move |seed| Task::new(scenario, seed)))
+        .flat_map(|scenario| {
+            scenario.seeds().map(move |seed| Task {
+                scenario,
+                seed,
+                elapsed: AtomicU64::new(0),
+            })
+        })
         .collect();
     sys::allow_many_descriptors();
     let mut runs = run_tasks(catalog, &tasks, options, progress)?.into_iter();
@@ -84,15 +90,7 @@ struct Task<'a> {
     elapsed: AtomicU64,
 }
 
-impl<'a> Task<'a> {
-    fn new(scenario: &'a Scenario, seed: u64) -> Self {
-        Self {
-            scenario,
-            seed,
-            elapsed: AtomicU64::new(0),
-        }
-    }
-
+impl Task<'_> {
     fn run(
         &self,
         catalog: &'static dyn Build<Frame>,
@@ -103,26 +101,23 @@ impl<'a> Task<'a> {
             let elapsed = elapsed.min(self.scenario.duration);
             self.elapsed.store(elapsed.as_nanos(), Ordering::Relaxed);
         };
-        let run = || run_once(catalog, self.scenario, self.seed, series, halt, &progress);
-        let mut last = run()?;
-        if self.scenario.tc.is_none() {
-            // The report contains the lateness.
-            return Ok(last);
-        }
-        // A kernel qdisc uses the kernel's timers: a late run is invalid.
-        for _ in 1..ATTEMPTS {
-            if !last.is_late() {
-                return Ok(last);
+        let mut attempts = 0;
+        loop {
+            let run = run_once(catalog, self.scenario, self.seed, series, halt, &progress)?;
+            attempts += 1;
+            // A kernel qdisc uses the kernel's timers: a late run is invalid. Other reports contain the lateness.
+            let is_invalid = self.scenario.tc.is_some() && run.is_late();
+            match run.lateness_ms.filter(|_| is_invalid) {
+                None => return Ok(run),
+                Some(_) if attempts < ATTEMPTS => {}
+                Some(late) => {
+                    return Err(LabError::Late {
+                        seed: self.seed,
+                        late_ms: late.p99,
+                        attempts,
+                    });
+                }
             }
-            last = run()?;
-        }
-        match last.lateness_ms.filter(|_| last.is_late()) {
-            None => Ok(last),
-            Some(late) => Err(LabError::Late {
-                seed: self.seed,
-                late_ms: late.p99,
-                attempts: ATTEMPTS,
-            }),
         }
     }
 }

@@ -5,12 +5,11 @@ mod socket;
 
 pub(crate) use quic::QuicFlows;
 
-use crate::clock;
+use crate::clock::{self, Window};
 use crate::error::{Context as _, LabError};
 use crate::halt::Halt;
 use crate::plan::{Conversation, DOWNLOAD_PORT, HOME, Plan, SERVER, UPLOAD_PORT};
 use crate::sys::{TcpCounts, clamp_window, tcp_counts};
-use crate::window::Window;
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::Netns;
 use asymq_scenario::{Direction, Scenario};
@@ -27,8 +26,8 @@ use std::os::fd::{AsFd as _, OwnedFd};
 pub(crate) struct BulkFlows {
     /// Epoll instance; level-triggered. Closed sockets are removed.
     epoll: OwnedFd,
-    upload_listener: Socket,
-    download_listener: Socket,
+    /// The servers' sockets for uploads and downloads.
+    listeners: [Socket; 2],
     flows: Vec<Flow>,
     uploads: usize,
     mss: u32,
@@ -124,32 +123,12 @@ impl Flow {
     }
 }
 
-/// The socket of an epoll event: a listener, or one end of a flow.
-#[derive(Clone, Copy)]
-enum Token {
-    Listener(Direction),
-    Home(usize),
-    Server(usize),
-}
+/// Number of listeners. In epoll events, a listener has the number of its direction.
+const LISTENERS: u64 = 2;
 
-impl Token {
-    const fn encode(self) -> u64 {
-        match self {
-            Self::Listener(direction) => direction as u64,
-            Self::Home(flow) => 2 + 2 * flow as u64,
-            Self::Server(flow) => 3 + 2 * flow as u64,
-        }
-    }
-
-    const fn decode(token: u64) -> Self {
-        let flow = token as usize / 2;
-        match token {
-            0 => Self::Listener(Direction::Up),
-            1 => Self::Listener(Direction::Down),
-            _ if token.is_multiple_of(2) => Self::Home(flow - 1),
-            _ => Self::Server(flow - 1),
-        }
-    }
+/// Number of one end of a flow in epoll events: `end` is 0 at home and 1 at the server.
+const fn end_of(flow: usize, end: u64) -> u64 {
+    LISTENERS + 2 * flow as u64 + end
 }
 
 impl BulkFlows {
@@ -167,8 +146,8 @@ impl BulkFlows {
             socket.listen(1024)?;
             Ok::<_, io::Error>(socket)
         };
-        let (upload_listener, download_listener) = servers
-            .run(|| Ok((listen(UPLOAD_PORT)?, listen(DOWNLOAD_PORT)?)))
+        let listeners = servers
+            .run(|| Ok([listen(UPLOAD_PORT)?, listen(DOWNLOAD_PORT)?]))
             .during("opening the servers' TCP sockets")?;
         let open = |direction, conversation: &Conversation| {
             let socket = tcp_socket(scenario)?;
@@ -192,17 +171,13 @@ impl BulkFlows {
             .during("opening home's TCP sockets")?;
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(io::Error::from);
         let epoll = epoll.during("creating an epoll instance")?;
-        for (listener, direction) in [
-            (&upload_listener, Direction::Up),
-            (&download_listener, Direction::Down),
-        ] {
-            watch(&epoll, listener, EventFlags::IN, Token::Listener(direction))
+        for (socket, direction) in listeners.iter().zip(Direction::ALL) {
+            watch(&epoll, socket, EventFlags::IN, direction as u64)
                 .during("watching a listener")?;
         }
         Ok(Self {
             epoll,
-            upload_listener,
-            download_listener,
+            listeners,
             flows,
             uploads: plan.uploads.len(),
             mss: scenario.mss,
@@ -249,7 +224,7 @@ impl BulkFlows {
                 Err(error) => Err(error.into()).during("waiting for TCP")?,
             }
             for event in &events {
-                self.serve(Token::decode(event.data.u64()), &mut buffer)
+                self.serve(event.data.u64(), &mut buffer)
                     .during("serving TCP")?;
             }
         }
@@ -266,20 +241,22 @@ impl BulkFlows {
             Direction::Up => EventFlags::OUT,
             Direction::Down => EventFlags::IN,
         };
-        let server = self.server[(flow.direction == Direction::Down) as usize];
+        let server = self.server[flow.direction as usize];
         match socket.connect(&server.into()) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
             _ => {}
         }
-        watch(&self.epoll, socket, interest, Token::Home(index))
+        watch(&self.epoll, socket, interest, end_of(index, 0))
     }
 
-    fn serve(&mut self, token: Token, buffer: &mut [u8]) -> io::Result<()> {
-        let (flow, at_home) = match token {
-            Token::Listener(direction) => return self.accept(direction),
-            Token::Home(index) => (&mut self.flows[index], true),
-            Token::Server(index) => (&mut self.flows[index], false),
+    fn serve(&mut self, number: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let Some(number) = number.checked_sub(LISTENERS) else {
+            return self.accept(Direction::ALL[number as usize]);
         };
+        let (flow, at_home) = (
+            &mut self.flows[number as usize / 2],
+            number.is_multiple_of(2),
+        );
         let end = match at_home {
             true => &mut flow.home,
             false => &mut flow.server,
@@ -297,12 +274,12 @@ impl BulkFlows {
     }
 
     fn accept(&mut self, direction: Direction) -> io::Result<()> {
-        let (listener, interest, first) = match direction {
-            Direction::Up => (&self.upload_listener, EventFlags::IN, 0),
-            Direction::Down => (&self.download_listener, EventFlags::OUT, self.uploads),
+        let (interest, first) = match direction {
+            Direction::Up => (EventFlags::IN, 0),
+            Direction::Down => (EventFlags::OUT, self.uploads),
         };
         loop {
-            let (socket, peer) = match listener.accept() {
+            let (socket, peer) = match self.listeners[direction as usize].accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 // The peer closed early.
@@ -315,15 +292,19 @@ impl BulkFlows {
             };
             socket.set_nonblocking(true)?;
             reset_on_close(&socket)?;
-            watch(&self.epoll, &socket, interest, Token::Server(index))?;
+            watch(&self.epoll, &socket, interest, end_of(index, 1))?;
             self.flows[index].server = Some(socket);
         }
     }
 }
 
-fn watch(epoll: &OwnedFd, socket: &Socket, interest: EventFlags, token: Token) -> io::Result<()> {
-    let token = EventData::new_u64(token.encode());
-    Ok(epoll::add(epoll, socket, token, interest)?)
+fn watch(epoll: &OwnedFd, socket: &Socket, interest: EventFlags, number: u64) -> io::Result<()> {
+    Ok(epoll::add(
+        epoll,
+        socket,
+        EventData::new_u64(number),
+        interest,
+    )?)
 }
 
 /// Writes until the socket is full. Closes a failed socket, which ends its flow.

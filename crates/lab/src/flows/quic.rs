@@ -2,10 +2,10 @@
 //! `scripts/quic/stacks`, whose `src/lib.rs` describes arguments and reports.
 
 use super::FlowResults;
+use crate::clock::Window;
 use crate::error::{Context as _, LabError};
 use crate::halt::Halt;
 use crate::plan::{HOME, Plan, QUIC_PORT, SERVER};
-use crate::window::Window;
 use crate::{clock, sys};
 use asymq_core::units::Duration;
 use asymq_gateway::net::Netns;
@@ -63,7 +63,7 @@ impl QuicFlows {
         let program = program(&flows.stack).ok_or_else(|| refusal(flows, "no such program"))?;
         let words = words(scenario, flows, plan);
         let start = |side: &str, namespace: &Netns| {
-            namespace.run(|| {
+            let child = namespace.run(|| {
                 sys::raise_priority();
                 Command::new(&program)
                     .arg(side)
@@ -71,10 +71,7 @@ impl QuicFlows {
                     .stdin(Stdio::piped())
                     .stdout(Stdio::piped())
                     .spawn()
-            })
-        };
-        let start = |side, namespace| {
-            let child = start(side, namespace);
+            });
             child.map(End::new).during("starting a QUIC stack")
         };
         // The servers must listen before home connects.
@@ -251,10 +248,8 @@ fn read(line: &str) -> Result<Report, LabError> {
 }
 
 fn wrong(message: String) -> LabError {
-    LabError::System {
-        doing: "reading a QUIC stack's report",
-        source: io::Error::new(io::ErrorKind::InvalidData, message),
-    }
+    let source = io::Error::new(io::ErrorKind::InvalidData, message);
+    LabError::system("reading a QUIC stack's report", source)
 }
 
 #[cfg(test)]

@@ -152,7 +152,7 @@ impl Link {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::window::Window;
+    use crate::clock::Window;
     use asymq_core::Fate;
     use asymq_core::catalog::{Catalog as _, Params, Place, Standard, resolve};
     use asymq_core::units::Limit;

@@ -15,16 +15,16 @@ pub(crate) use thread::{PathResults, Ports, run};
 
 use asymq_core::Discard;
 use asymq_core::catalog::Build;
-use asymq_core::hold::{BuildError, DropTail, Regenerator, RegeneratorParams};
+use asymq_core::hold::{DropTail, Regenerator, RegeneratorParams};
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_gateway::{Frame, LinkError};
 use asymq_links::{Impairment, ModemQueue, Schedule};
 use asymq_scenario::{Direction, Scenario};
 use frame::{DelayLine, Side, home_port};
 
+use crate::clock::Window;
 use crate::measure::LinkMeter;
 use crate::plan::Plan;
-use crate::window::Window;
 
 /// Link and path in both directions. Events are handled in order of time; a late call does not change event times.
 pub(crate) struct Path {
@@ -52,14 +52,8 @@ impl Path {
         plan: &Plan,
         window: Window,
     ) -> Result<Self, LinkError> {
-        let failed = |label| {
-            move |source: BuildError| LinkError {
-                direction: label,
-                source,
-            }
-        };
         // Absorbs only jitter: the gateway has already shaped the traffic.
-        let jitter = DropTail::new(Limit::Packets(1000)).map_err(failed("uplink"))?;
+        let jitter = DropTail::new(Limit::Packets(1000)).map_err(LinkError::of("uplink"))?;
         let downlink = catalog.qdisc(&scenario.downlink);
         let params = RegeneratorParams {
             factor: scenario.regenerate,
@@ -85,9 +79,9 @@ impl Path {
             down: link(
                 Direction::Down,
                 scenario.down,
-                downlink.map_err(failed("downlink"))?,
+                downlink.map_err(LinkError::of("downlink"))?,
             ),
-            regenerator: regenerator.transpose().map_err(failed("uplink"))?,
+            regenerator: regenerator.transpose().map_err(LinkError::of("uplink"))?,
             to_servers: DelayLine::default(),
             to_downlink: DelayLine::default(),
             to_home: DelayLine::default(),

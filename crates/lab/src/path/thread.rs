@@ -2,10 +2,10 @@
 
 use super::Path;
 use super::frame::{self, Side};
+use crate::clock::Window;
 use crate::error::{Context as _, LabError};
 use crate::halt::Halt;
 use crate::uplink::Tap;
-use crate::window::Window;
 use crate::{clock, sys};
 use asymq_core::frame::FlowKey;
 use asymq_core::measure::Histogram;

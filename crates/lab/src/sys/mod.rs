@@ -71,6 +71,6 @@ pub(crate) fn clamp_window(socket: BorrowedFd<'_>, bytes: u64) -> io::Result<()>
             (&raw const clamp).cast(),
             size_of_val(&clamp) as libc::socklen_t,
         )
-    })?;
-    Ok(())
+    })
+    .map(drop)
 }

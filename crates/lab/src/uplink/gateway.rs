@@ -1,20 +1,20 @@
 //! The gateway as the uplink's queue.
 
+use crate::clock::{INTERVAL, Window};
 use crate::error::{Context as _, LabError};
 use crate::halt::Halt;
 use crate::measure::{QueueResults, UplinkResults};
 use crate::topology::{LAN, WAN};
-use crate::window::{INTERVAL, Window};
 use crate::{clock, sys};
+use asymq_core::TrafficClass;
 use asymq_core::ack::Unfiltered;
 use asymq_core::catalog::{Build, Config};
 use asymq_core::measure::Histogram;
 use asymq_core::units::{Instant, Rate};
-use asymq_core::{Reason, TrafficClass};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
-    ClassSnapshot, DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, HostOptions,
-    LinkConfig, Snapshot, Stage, Stop,
+    DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, HostOptions, LinkConfig,
+    Snapshot, Stage, Stop,
 };
 use asymq_links::ModemQueue;
 use asymq_scenario::{Direction, Fates, RateSource, Scenario, SojournByClass};
@@ -72,10 +72,7 @@ impl<'a> GatewayUplink<'a> {
             .during("opening the gateway")?;
         let gateway = opened.map_err(|error| match error {
             GatewayError::Link(error) => LabError::Link(error),
-            error => LabError::System {
-                doing: "opening the gateway",
-                source: io::Error::other(error),
-            },
+            error => LabError::system("opening the gateway", io::Error::other(error)),
         })?;
         Ok(Self {
             gateway,
@@ -85,12 +82,8 @@ impl<'a> GatewayUplink<'a> {
     }
 
     /// Runs the gateway until the window ends or the run is halted.
-    pub(crate) fn run(self, window: Window, halt: &Halt) -> Result<UplinkResults, LabError> {
-        let Self {
-            mut gateway,
-            has_downlink,
-            namespace,
-        } = self;
+    pub(crate) fn run(mut self, window: Window, halt: &Halt) -> Result<UplinkResults, LabError> {
+        let (gateway, has_downlink) = (&mut self.gateway, self.has_downlink);
         let waits = Arc::new(Mutex::new(Waits::default()));
         let watched = Arc::clone(&waits);
         gateway.set_watch(move |direction, header, sojourn| {
@@ -108,7 +101,7 @@ impl<'a> GatewayUplink<'a> {
         thread::scope(|scope| {
             let forwarding = scope.spawn(|| {
                 sys::set_realtime();
-                namespace.enter()?;
+                self.namespace.enter()?;
                 gateway.run(&stop).map_err(io::Error::other)
             });
             let mut count = 0;
@@ -185,24 +178,10 @@ fn queue_results(
     let warm = snapshots.iter().rfind(|(at, _)| *at <= window.warm);
     let [before, after] = [warm, snapshots.last()]
         .map(|found| direction(found.map_or(&none, |(_, snapshot)| snapshot)));
-    let count = |of: &dyn Fn(&ClassSnapshot) -> u64| {
-        let sum = |(_, class): &(_, &ClassSnapshot)| of(class);
-        let sums = [before, after].map(|now| now.classes().iter().map(sum).sum::<u64>());
-        (sums[1] - sums[0]) as f64
-    };
-    let reasons = Reason::ALL.iter().map(|reason| {
-        let packets = count(&|class| class.reasons[*reason as usize]);
-        (reason.name().into(), packets)
-    });
     let running = snapshots.iter().filter(|(at, _)| *at > window.start);
     let backlog = running.map(|(_, snapshot)| direction(snapshot).backlog_packets());
     QueueResults {
-        fates: Fates {
-            dropped: count(&|class| class.dropped),
-            filtered: count(&|class| class.filtered),
-            marked: count(&|class| class.marked),
-            reasons: reasons.collect(),
-        },
+        fates: Fates::between(&before.meters, &after.meters),
         sojourn_ms: Histogram::merged(waits).percentiles_ms(),
         sojourn_by_class_ms: Some(SojournByClass::of(waits)),
         unfiltered: unfiltered(before, after),

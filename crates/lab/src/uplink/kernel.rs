@@ -2,12 +2,11 @@
 
 use super::tap::Tap;
 use super::tc;
-use crate::clock;
+use crate::clock::{self, Window};
 use crate::error::{Context as _, LabError};
 use crate::halt::Halt;
 use crate::measure::{QueueResults, UplinkResults};
 use crate::topology::{LAN, WAN};
-use crate::window::Window;
 use asymq_gateway::net::Netns;
 use asymq_gateway::{Losses, Port};
 use asymq_scenario::{Fates, Scenario};
@@ -19,7 +18,7 @@ pub(crate) struct KernelUplink<'a> {
     namespace: &'a Netns,
     /// Receives frames from home.
     port: Port,
-    tap: Tap,
+    pub(super) tap: Tap,
 }
 
 impl<'a> KernelUplink<'a> {
@@ -47,24 +46,15 @@ impl<'a> KernelUplink<'a> {
         })
     }
 
-    pub(super) fn tap(&self) -> Tap {
-        self.tap.clone()
-    }
-
     /// Reads the qdisc's counters until the window ends or the run is halted.
-    pub(super) fn run(self, window: Window, halt: &Halt) -> Result<UplinkResults, LabError> {
-        let Self {
-            kind,
-            namespace,
-            mut port,
-            tap,
-        } = self;
+    pub(super) fn run(mut self, window: Window, halt: &Halt) -> Result<UplinkResults, LabError> {
         let read = || {
-            let read = namespace.run(|| tc::counters(&kind, WAN));
+            let read = self.namespace.run(|| tc::counters(&self.kind, WAN));
             read.during("reading tc's counters")
         };
         thread::scope(|scope| {
-            let watching = scope.spawn(|| halt.guard(|| tap.watch(&mut port, window, halt)));
+            let watching =
+                scope.spawn(|| halt.guard(|| self.tap.watch(&mut self.port, window, halt)));
             let (mut before, mut after) = Default::default();
             let mut backlog = Vec::new();
             let mut at = window.start;
@@ -79,10 +69,10 @@ impl<'a> KernelUplink<'a> {
                 }
                 at = next;
             }
-            match watching.join() {
-                Ok(watched) => watched.during("watching the router's interface")?,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+            watching
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                .during("watching the router's interface")?;
             let count =
                 |of: fn(&tc::Counters) -> u64| of(&after).saturating_sub(of(&before)) as f64;
             let fates = Fates {
@@ -95,7 +85,7 @@ impl<'a> KernelUplink<'a> {
             Ok(UplinkResults {
                 queue: QueueResults {
                     fates,
-                    sojourn_ms: tap.sojourn_ms(),
+                    sojourn_ms: self.tap.sojourn_ms(),
                     sojourn_by_class_ms: None,
                     // tc reports no rules of ACK filters.
                     unfiltered: BTreeMap::new(),

@@ -7,10 +7,10 @@ mod tc;
 
 pub(crate) use tap::Tap;
 
+use crate::clock::Window;
 use crate::error::LabError;
 use crate::halt::Halt;
 use crate::measure::UplinkResults;
-use crate::window::Window;
 use asymq_core::catalog::Build;
 use asymq_gateway::Frame;
 use asymq_gateway::net::Netns;
@@ -42,7 +42,7 @@ impl<'a> Uplink<'a> {
     pub(crate) fn tap(&self) -> Option<Tap> {
         match self {
             Self::Gateway(_) => None,
-            Self::Kernel(kernel) => Some(kernel.tap()),
+            Self::Kernel(kernel) => Some(kernel.tap.clone()),
         }
     }
 

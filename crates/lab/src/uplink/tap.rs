@@ -1,7 +1,7 @@
 //! Measures sojourn times of a queue that does not report them, by reading packets before and after it.
 
+use crate::clock::Window;
 use crate::halt::Halt;
-use crate::window::Window;
 use crate::{clock, sys};
 use asymq_core::measure::Histogram;
 use asymq_core::units::{Duration, Instant};

@@ -65,17 +65,11 @@ pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Ve
         _ => {
             let shaper = [&IP_BYTES[..], &["htb", "default", "10"]].concat();
             let shaper = add("root handle 1:", &shaper);
-            let class = "class add dev DEVICE parent 1: classid 1:10 htb rate RATE burst 1600 cburst 1600 quantum 1514";
-            let class = class.split(' ').map(|word| match word {
-                "DEVICE" => device.to_owned(),
-                "RATE" => up.clone(),
-                word => word.to_owned(),
-            });
-            vec![
-                shaper,
-                class.collect(),
-                add("parent 1:10 handle 10:", &given),
-            ]
+            let class = format!(
+                "class add dev {device} parent 1: classid 1:10 htb rate {up} burst 1600 cburst 1600 quantum 1514"
+            );
+            let class = class.split(' ').map(str::to_owned).collect();
+            vec![shaper, class, add("parent 1:10 handle 10:", &given)]
         }
     }
 }
