@@ -66,6 +66,12 @@ impl Words {
         self.0.iter().map(|word| &*word.key)
     }
 
+    /// Formats each flag like `--up=1mbit`.
+    pub fn to_flags(&self) -> Vec<String> {
+        let flag = |Word { key, text, .. }: &Word| format!("--{key}={text}");
+        self.0.iter().map(flag).collect()
+    }
+
     /// Returns the text of an equivalent file.
     pub fn to_toml(&self) -> String {
         let mut keys: Vec<(&str, Vec<toml::Value>)> = Vec::new();
@@ -380,11 +386,6 @@ mod tests {
         ScenarioArgs::from_words(line.split_whitespace().map(str::to_owned))
     }
 
-    fn as_flags(words: &Words) -> Vec<String> {
-        let flag = |Word { key, text, .. }: &Word| format!("--{key}={text}");
-        words.0.iter().map(flag).collect()
-    }
-
     #[test]
     fn words_and_the_file_made_of_them_are_the_same_scenario() {
         let line = "--up=512kbit --rtt=20ms..80ms --qdisc=sad --data-share=0.3 --param-down=gamma=9 \
@@ -399,7 +400,7 @@ mod tests {
         assert!(text.contains("sack = false\n"), "{text}");
         let read = flags().text(Path::new("s.toml"), &text).unwrap();
         assert_eq!(flags().read(&read).unwrap(), args);
-        let mut read = as_flags(&read);
+        let mut read = read.to_flags();
         read.sort();
         let mut words = words;
         words.sort();
@@ -411,7 +412,7 @@ mod tests {
         let text = "trace-up = \"lte.trace\"\n[[flow]]\ndirection = \"down\"\nrtt = \"20ms\"\n";
         let words = flags().text(Path::new("folder/s.toml"), text).unwrap();
         assert_eq!(
-            as_flags(&words),
+            words.to_flags(),
             [
                 "--trace-up=folder/lte.trace",
                 "--flow=direction=down,rtt=20ms"
