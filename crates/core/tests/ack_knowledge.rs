@@ -10,9 +10,9 @@
 
 use crate::acks::{FLOW_RULES, RULES, Said};
 use crate::mutate::Dice;
-use crate::numbered::Frame;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
+use crate::sent::{Bytes, Frame};
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
 use asymq_core::frame::{FlowKey, parse};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
@@ -46,11 +46,11 @@ struct Run {
 
 impl Sink<Frame> for Run {
     fn dropped(&mut self, _: Instant, frame: Frame, reason: Reason) {
-        self.fates[frame.index] = match reason {
+        self.fates[frame.bytes.index] = match reason {
             Reason::AckFiltered => {
                 self.filtered += 1;
                 // An arriving ACK filters queued ACKs.
-                let (old_flow, old) = &self.said[frame.index];
+                let (old_flow, old) = &self.said[frame.bytes.index];
                 let (flow, new) = self.said.last().expect("an arrival");
                 assert_eq!(old_flow, flow, "filtered for another flow");
                 for rule in RULES {
@@ -61,7 +61,7 @@ impl Sink<Frame> for Run {
             Reason::OverLimit => Fate::Refused,
             other => panic!("dropped: {other:?}"),
         };
-        self.spare.push(frame.bytes);
+        self.spare.push(frame.bytes.bytes);
     }
 }
 
@@ -120,15 +120,11 @@ impl Bench {
         let index = run.said.len();
         let mut bytes = run.spare.pop().unwrap_or_default();
         said.write(&mut bytes);
-        let mut parsed = parse(&bytes, &self.key);
-        parsed.header.arrival = self.now;
+        let parsed = parse(&bytes, &self.key);
         run.said.push((flow, said));
         run.fates.push(Fate::Waits);
-        let frame = Frame {
-            bytes,
-            parsed,
-            index,
-        };
+        let bytes = Bytes { index, bytes };
+        let frame = Frame::new(self.now, &parsed, parsed.header.len, bytes);
         self.qdisc.enqueue(self.now, frame, run);
     }
 
@@ -137,9 +133,9 @@ impl Bench {
         loop {
             match self.qdisc.dequeue(self.now, run) {
                 Dequeue::Packet(frame) => {
-                    let index = frame.index;
+                    let index = frame.bytes.index;
                     run.fates[index] = Fate::Left;
-                    run.spare.push(frame.bytes);
+                    run.spare.push(frame.bytes.bytes);
                     return Some(index);
                 }
                 Dequeue::NotBefore(at) => self.now = at,

@@ -2,7 +2,7 @@
 //! and SAD. `ack_knowledge.rs` tests the same rules with generated histories.
 
 use crate::acks::{ACK, AE, CWR, ECE, Extra, FLOW_RULES, PSH, Path, RULES, Said, URG};
-use crate::numbered::Frame;
+use crate::sent::{Bytes, Frame};
 use asymq_core::catalog::{Catalog, Params, Place, Standard, resolve};
 use asymq_core::frame::{FlowKey, ack_info, parse};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
@@ -31,20 +31,17 @@ fn survivors(discipline: &str, classifier: &str, frames: &[Vec<u8>]) -> Vec<usiz
     let mut now = Instant::ZERO;
     for (index, bytes) in frames.iter().enumerate() {
         now += Duration::from_millis(1);
-        let mut parsed = parse(bytes, &FlowKey::new([1, 2]));
-        parsed.header.arrival = now;
+        let parsed = parse(bytes, &FlowKey::new([1, 2]));
         let bytes = bytes.clone();
-        let frame = Frame {
-            index,
-            bytes,
-            parsed,
-        };
+        let bytes = Bytes { index, bytes };
+        let frame = Frame::new(now, &parsed, parsed.header.len, bytes);
         qdisc.enqueue(now, frame, &mut OnlyFiltered);
     }
     let mut left = Vec::new();
     while let Dequeue::Packet(frame) = qdisc.dequeue(now, &mut OnlyFiltered) {
-        assert_eq!(frame.bytes, frames[frame.index], "a frame was edited");
-        left.push(frame.index);
+        let Bytes { index, bytes } = frame.bytes;
+        assert_eq!(bytes, frames[index], "a frame was edited");
+        left.push(index);
     }
     left
 }

@@ -3,38 +3,19 @@
 
 use crate::frames;
 use crate::frames::{ethernet, ipv4, ipv6, packet, pppoe, tagged};
+use crate::sent::{Bytes, Frame};
 use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{Catalog, Config, Params, Place, Standard, resolve};
-use asymq_core::frame::{FlowKey, Parsed, ack_info, parse, rewrite_ack};
+use asymq_core::frame::{FlowKey, ack_info, parse, rewrite_ack};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
-use asymq_core::{Header, Packet};
 use etherparse::TcpOptionElement::{Noop, Timestamp};
 use etherparse::{IpHeaders, TcpHeader};
 
-struct Frame {
-    bytes: Vec<u8>,
-    parsed: Parsed,
-}
-
-impl Frame {
-    fn new(bytes: Vec<u8>, arrival: Instant) -> Self {
-        let mut parsed = parse(&bytes, &FlowKey::new([1, 2]));
-        parsed.header.arrival = arrival;
-        Self { bytes, parsed }
-    }
-}
-
-impl Packet for Frame {
-    fn header(&self) -> &Header {
-        &self.parsed.header
-    }
-    fn ack_info(&self) -> Option<AckInfo> {
-        ack_info(&self.bytes, self.parsed.transport)
-    }
-    fn rewrite_ack(&mut self, _: &AckInfo) {
-        panic!("a filter rewrote an ACK");
-    }
+fn frame(bytes: Vec<u8>, arrival: Instant) -> Frame {
+    let parsed = parse(&bytes, &FlowKey::new([1, 2]));
+    let bytes = Bytes { index: 0, bytes };
+    Frame::new(arrival, &parsed, parsed.header.len, bytes)
 }
 
 /// Counts filtered ACKs; fails if any other packet is dropped.
@@ -67,13 +48,13 @@ fn survivors(discipline: &str, arrivals: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut filtered = Filtered::default();
     for bytes in arrivals {
         now += Duration::from_millis(1);
-        qdisc.enqueue(now, Frame::new(bytes.clone(), now), &mut filtered);
+        qdisc.enqueue(now, frame(bytes.clone(), now), &mut filtered);
     }
     let waiting = qdisc.backlog().packets as usize;
     let mut left = Vec::new();
     while let Dequeue::Packet(frame) = qdisc.dequeue(now, &mut filtered) {
-        assert!(arrivals.contains(&frame.bytes), "a frame nobody sent");
-        left.push(frame.bytes);
+        assert!(arrivals.contains(&frame.bytes.bytes), "a frame nobody sent");
+        left.push(frame.bytes.bytes);
     }
     assert_eq!(left.len(), waiting);
     assert_eq!(qdisc.backlog(), asymq_core::Backlog::default());

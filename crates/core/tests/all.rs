@@ -12,12 +12,12 @@ mod frames;
 mod marks;
 #[path = "common/mutate.rs"]
 mod mutate;
-#[path = "common/numbered.rs"]
-mod numbered;
 #[path = "common/receiver.rs"]
 mod receiver;
 #[path = "common/sender.rs"]
 mod sender;
+#[path = "common/sent.rs"]
+mod sent;
 #[path = "common/traffic.rs"]
 mod traffic;
 

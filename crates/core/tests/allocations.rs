@@ -1,14 +1,15 @@
-//! No discipline, egress or regenerator allocates after construction, with any parts.
+//! No discipline, egress or regenerator allocates after construction, with any parts. A discipline's memory grows with
+//! the link's rate; measured with packets of the kernel's size.
 
 #[path = "common/traffic.rs"]
 mod traffic;
 
 use asymq_core::ack::AckInfo;
-use asymq_core::catalog::{Catalog, Config, Role, Standard};
+use asymq_core::catalog::{Catalog, Config, Params, Place, Role, Standard, resolve};
 use asymq_core::decide::random::SplitMix64;
 use asymq_core::hold::{Egress, Regenerator, RegeneratorParams, Spacing};
 use asymq_core::qdisc::Discard;
-use asymq_core::units::{Duration, Instant};
+use asymq_core::units::{Duration, Instant, Limit};
 use asymq_core::{Ecn, Header, Network, Packet};
 use asymq_laws::{choice, golden};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -18,6 +19,7 @@ struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 // SAFETY: the system's allocator does all the work. Counting allocates nothing: the counter is a
@@ -25,11 +27,13 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        BYTES.set(BYTES.get().wrapping_add(layout.size()));
         // SAFETY: the caller's guarantees pass to the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        BYTES.set(BYTES.get().wrapping_sub(layout.size()));
         // SAFETY: the caller's guarantees pass to the system's allocator.
         unsafe { System.dealloc(place, layout) }
     }
@@ -38,33 +42,45 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A packet that can be filtered, marked and regenerated.
+/// A packet of the kernel's size, a header and an address, that can be filtered, marked and regenerated.
 #[derive(Clone, Copy)]
-struct Light(Header);
+struct Light {
+    header: Header,
+    _address: usize,
+}
+
+impl Light {
+    const fn new(header: Header) -> Self {
+        Self {
+            header,
+            _address: 0,
+        }
+    }
+}
 
 impl Packet for Light {
     fn header(&self) -> &Header {
-        &self.0
+        &self.header
     }
     fn network(&self) -> Network {
-        traffic::network(&self.0)
+        traffic::network(&self.header)
     }
     fn ack_info(&self) -> Option<AckInfo> {
-        self.0.is_pure_ack().then_some(AckInfo {
-            ack: self.0.ack,
-            flags: self.0.flags,
+        self.header.is_pure_ack().then_some(AckInfo {
+            ack: self.header.ack,
+            flags: self.header.flags,
             ..AckInfo::default()
         })
     }
     fn mark_ce(&mut self) -> bool {
-        let capable = self.0.ecn.is_capable();
+        let capable = self.header.ecn.is_capable();
         if capable {
-            self.0.ecn = Ecn::Ce;
+            self.header.ecn = Ecn::Ce;
         }
         capable
     }
     fn rewrite_ack(&mut self, info: &AckInfo) {
-        self.0.ack = info.ack;
+        self.header.ack = info.ack;
     }
 }
 
@@ -86,7 +102,7 @@ fn work(egress: &mut Egress<Light>) {
     for number in 0..PACKETS {
         now += step;
         let header = traffic::packet(now, number, FLOWS);
-        egress.enqueue(now, Light(header), &mut Discard);
+        egress.enqueue(now, Light::new(header), &mut Discard);
         egress.observe(now, &header);
         if number % 2 == 0 {
             egress.dequeue(now, &mut Discard);
@@ -143,11 +159,11 @@ fn a_regenerator_allocates_nothing_after_construction() {
             let mut now = Instant::from_nanos(1);
             for number in 0..PACKETS {
                 now += Duration::from_micros(10);
-                let packet = Light(traffic::packet(now, number, flows));
+                let packet = Light::new(traffic::packet(now, number, flows));
                 let data = Header {
-                    flow: packet.0.flow.reverse(),
+                    flow: packet.header.flow.reverse(),
                     payload: 100,
-                    ..packet.0
+                    ..packet.header
                 };
                 for _ in 0..8 {
                     regenerator.observe(now, &data);
@@ -165,4 +181,40 @@ fn a_regenerator_allocates_nothing_after_construction() {
 #[test]
 fn the_counter_counts() {
     assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
+}
+
+/// Allocated bytes of a discipline at an uplink of rate `up`.
+fn bytes(name: &str, up: &str) -> usize {
+    let link = up.parse().unwrap();
+    let place = Place {
+        link,
+        reverse: Some(link),
+        limit: Limit::Packets(50),
+    };
+    let config = resolve(&Standard, name, &Params::new(), &Params::new(), place).unwrap();
+    let before = BYTES.get();
+    let discipline = Standard.build::<Light>(&config).unwrap();
+    let bytes = BYTES.get() - before;
+    drop(discipline);
+    assert_eq!(BYTES.get(), before, "{name} at {up} gives back");
+    bytes
+}
+
+#[test]
+fn memory_follows_the_line() {
+    for (name, up, most) in [
+        ("asymq", "1mbit", 115_000),
+        ("asymq", "20mbit", 115_000),
+        ("asymq", "1gbit", 350_000),
+    ] {
+        let bytes = bytes(name, up);
+        assert!(
+            bytes <= most,
+            "{name} at {up}: {bytes} bytes, at most {most}"
+        );
+        assert!(
+            bytes > most / 10 * 9,
+            "{name} at {up}: {bytes} bytes: lower the bound of {most}"
+        );
+    }
 }

@@ -1,5 +1,6 @@
 //! AQ's ratio, compared with the paper's equations (AQ, sec. 3), calculated by hand.
 
+use crate::sent::Sent;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
 use asymq_core::packet::{Header, Protocol, flags};
 use asymq_core::qdisc::{Dequeue, Discard};
@@ -8,7 +9,7 @@ use asymq_core::units::{Duration, Instant, Limit, Rate};
 const INTERVAL: Duration = Duration::from_millis(200);
 
 struct Aq {
-    qdisc: BoxedQdisc<Header>,
+    qdisc: BoxedQdisc<Sent>,
     now: Instant,
 }
 
@@ -87,7 +88,7 @@ impl Aq {
 
     /// Runs one interval with this many bytes of UDP in each direction. Returns the end of the interval.
     fn interval_with_udp(&mut self, up: u32, down: u32) {
-        self.qdisc.enqueue(self.now, udp(up), &mut Discard);
+        self.qdisc.enqueue(self.now, udp(up).into(), &mut Discard);
         self.qdisc.observe(self.now, &udp(down));
         self.now += INTERVAL;
         while self.qdisc.dequeue(self.now, &mut Discard) != Dequeue::Empty {}
@@ -145,7 +146,7 @@ fn measured_udp_moves_the_ratio_by_equations_9_and_10() {
 #[test]
 fn a_late_call_measures_over_the_time_that_really_passed() {
     let mut aq = Aq::new(PAPER, Limit::Packets(50));
-    aq.qdisc.enqueue(aq.now, udp(25_000), &mut Discard);
+    aq.qdisc.enqueue(aq.now, udp(25_000).into(), &mut Discard);
     aq.now += INTERVAL * 5;
     aq.qdisc.dequeue(aq.now, &mut Discard);
     aq.assert_share(share_by_equation_7(800e3, 10e6));
@@ -155,7 +156,7 @@ fn a_late_call_measures_over_the_time_that_really_passed() {
 fn the_ratio_holds_still_within_an_interval() {
     let mut aq = Aq::new(PAPER, Limit::Packets(50));
     let before = aq.probe("data_share");
-    aq.qdisc.enqueue(aq.now, udp(5_000), &mut Discard);
+    aq.qdisc.enqueue(aq.now, udp(5_000).into(), &mut Discard);
     aq.now += Duration::from_nanos(INTERVAL.as_nanos() - 1);
     aq.qdisc.dequeue(aq.now, &mut Discard);
     assert_eq!(aq.probe("data_share"), before);
@@ -165,8 +166,8 @@ fn the_ratio_holds_still_within_an_interval() {
 fn tcp_and_acks_are_no_measured_rate() {
     let mut aq = Aq::new(PAPER, Limit::Packets(50));
     for _ in 0..20 {
-        aq.qdisc.enqueue(aq.now, data(), &mut Discard);
-        aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
+        aq.qdisc.enqueue(aq.now, data().into(), &mut Discard);
+        aq.qdisc.enqueue(aq.now, ack().into(), &mut Discard);
         aq.qdisc.observe(aq.now, &data());
         aq.qdisc.observe(aq.now, &ack());
     }
@@ -194,10 +195,10 @@ fn a_measurement_beyond_equation_11_leaves_the_last_valid_ratio() {
 fn served(aq: &mut Aq, packets: u32) -> (u32, u32) {
     let (mut acks, mut datas) = (0, 0);
     for _ in 0..packets {
-        aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
-        aq.qdisc.enqueue(aq.now, data(), &mut Discard);
+        aq.qdisc.enqueue(aq.now, ack().into(), &mut Discard);
+        aq.qdisc.enqueue(aq.now, data().into(), &mut Discard);
         match aq.qdisc.dequeue(aq.now, &mut Discard) {
-            Dequeue::Packet(packet) if packet.is_pure_ack() => acks += 1,
+            Dequeue::Packet(packet) if packet.header.is_pure_ack() => acks += 1,
             Dequeue::Packet(_) => datas += 1,
             other => panic!("{other:?} though packets wait"),
         }
@@ -215,16 +216,16 @@ fn equal_capacities_lose_no_ack_of_a_full_download() {
     let mut aq = Aq::new(equal, Limit::Packets(50));
     assert_eq!(aq.probe("ack_limit"), 1.0);
     for _ in 0..10_000 {
-        aq.qdisc.enqueue(aq.now, data(), &mut Discard);
-        aq.qdisc.enqueue(aq.now, data(), &mut Discard);
+        aq.qdisc.enqueue(aq.now, data().into(), &mut Discard);
+        aq.qdisc.enqueue(aq.now, data().into(), &mut Discard);
         let Dequeue::Packet(sent) = aq.qdisc.dequeue(aq.now, &mut Discard) else {
             panic!("data waits");
         };
-        assert!(!sent.is_pure_ack());
+        assert!(!sent.header.is_pure_ack());
         // The download's next data arrives while this ACK is on the link.
-        aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
+        aq.qdisc.enqueue(aq.now, ack().into(), &mut Discard);
         let next = aq.qdisc.dequeue(aq.now, &mut Discard);
-        assert_eq!(next, Dequeue::Packet(ack()));
+        assert_eq!(next, Dequeue::Packet(ack().into()));
     }
 }
 
@@ -266,12 +267,12 @@ fn beyond_equation_11_starved_acks_wait_for_an_idle_uplink_in_one_place() {
     while aq.qdisc.backlog().packets > 1 {
         assert_eq!(
             aq.qdisc.dequeue(aq.now, &mut Discard),
-            Dequeue::Packet(data())
+            Dequeue::Packet(data().into())
         );
     }
     assert_eq!(
         aq.qdisc.dequeue(aq.now, &mut Discard),
-        Dequeue::Packet(ack())
+        Dequeue::Packet(ack().into())
     );
 }
 
@@ -286,7 +287,7 @@ fn measured_data_per_ack_converges_to_the_receivers_ratio() {
         for _ in 0..100 {
             aq.qdisc.observe(aq.now, &data());
             aq.qdisc.observe(aq.now, &data());
-            aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
+            aq.qdisc.enqueue(aq.now, ack().into(), &mut Discard);
         }
         aq.interval_with_udp(0, 0);
     }
@@ -297,7 +298,7 @@ fn measured_data_per_ack_converges_to_the_receivers_ratio() {
     aq.assert_share(ratio / (1.0 + ratio));
     // An interval with almost no ACKs does not change the estimate.
     aq.qdisc.observe(aq.now, &data());
-    aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
+    aq.qdisc.enqueue(aq.now, ack().into(), &mut Discard);
     aq.interval_with_udp(0, 0);
     assert!((aq.probe("data_per_ack") - 2.0).abs() < 1e-3);
 }
@@ -306,14 +307,14 @@ fn measured_data_per_ack_converges_to_the_receivers_ratio() {
 fn a_class_over_its_new_limit_takes_no_more_of_the_buffer_than_there_is() {
     let mut aq = Aq::new(PAPER, Limit::Packets(50));
     for _ in 0..50 {
-        aq.qdisc.enqueue(aq.now, data(), &mut Discard);
+        aq.qdisc.enqueue(aq.now, data().into(), &mut Discard);
     }
     assert_eq!(aq.qdisc.backlog().packets, 37);
     // 600 kbit/s of UDP up: the data class's part of the buffer falls below its backlog.
-    aq.qdisc.enqueue(aq.now, udp(15_000), &mut Discard);
+    aq.qdisc.enqueue(aq.now, udp(15_000).into(), &mut Discard);
     aq.now += INTERVAL;
     for _ in 0..50 {
-        aq.qdisc.enqueue(aq.now, ack(), &mut Discard);
+        aq.qdisc.enqueue(aq.now, ack().into(), &mut Discard);
     }
     aq.assert_share(share_by_equation_7(400e3, 10e6));
     assert!(aq.probe("data_limit") < 37.0);

@@ -1,33 +1,33 @@
 //! asymq's own parts: ACKs that wait for later ones, the order of service, and the queue of bulk flows.
 
+use crate::sent::Sent;
 use asymq_core::ack::{AckInfo, SackRange};
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
-use asymq_core::packet::{Flow, Header, Packet, Protocol, flags};
+use asymq_core::packet::{Flow, Header, Protocol, flags};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Sent {
-    header: Header,
-    sacked: Option<(u32, u32)>,
+/// A packet whose ACK, if it is one, has this SACK range.
+fn packet(header: Header, sacked: Option<(u32, u32)>) -> Sent {
+    let mut info = AckInfo {
+        ack: header.ack,
+        flags: flags::ACK,
+        ..AckInfo::default()
+    };
+    if let Some((start, end)) = sacked {
+        info.sack[0] = SackRange { start, end };
+        info.sack_ranges = 1;
+    }
+    Sent {
+        ack: Some(info),
+        ..Sent::from(header)
+    }
 }
 
-impl Packet for Sent {
-    fn header(&self) -> &Header {
-        &self.header
-    }
-    fn ack_info(&self) -> Option<AckInfo> {
-        let mut info = AckInfo {
-            ack: self.header.ack,
-            flags: flags::ACK,
-            ..AckInfo::default()
-        };
-        if let Some((start, end)) = self.sacked {
-            info.sack[0] = SackRange { start, end };
-            info.sack_ranges = 1;
-        }
-        Some(info)
-    }
+/// Returns the SACK range of a packet.
+fn sacked(packet: &Sent) -> Option<(u32, u32)> {
+    let range = packet.ack?.ranges().first().copied();
+    range.map(|range| (range.start, range.end))
 }
 
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl Bench {
             ..Header::default()
         };
         self.qdisc
-            .enqueue(self.now, Sent { header, sacked }, &mut self.lost);
+            .enqueue(self.now, packet(header, sacked), &mut self.lost);
     }
 
     fn ack(&mut self, flow: u64, segments: u32) {
@@ -224,12 +224,12 @@ fn an_ack_leaves_once_no_later_one_can_stand_for_it_and_the_later_one_waits() {
     for number in 2..=5 {
         bench.data(2);
         bench.sack(5, range(number));
-        assert_eq!(bench.next().unwrap().sacked, Some(range(number - 1)));
+        assert_eq!(sacked(&bench.next().unwrap()), Some(range(number - 1)));
         assert_eq!(bench.next_flow(), Some((2, false)), "{number} waits");
     }
     bench.wait(20);
     bench.data(2);
-    assert_eq!(bench.next().unwrap().sacked, Some(range(5)));
+    assert_eq!(sacked(&bench.next().unwrap()), Some(range(5)));
     assert!(bench.lost.0.is_empty());
 }
 
@@ -367,11 +367,9 @@ fn outage(every: u64, len: u32, protocol: Protocol, flow: fn(u64) -> u64) -> (u6
             protocol,
             ..Header::default()
         };
-        let packet = Sent {
-            header,
-            sacked: None,
-        };
-        bench.qdisc.enqueue(bench.now, packet, &mut bench.lost);
+        bench
+            .qdisc
+            .enqueue(bench.now, packet(header, None), &mut bench.lost);
     }
     let mut oldest = bench.now;
     while let Some(packet) = bench.next() {

@@ -1,47 +1,36 @@
 //! The work per packet, measured in accesses to headers, does not depend on the number of flows.
 
+use crate::sent::{LOOKS, Sent};
 use crate::traffic;
+use asymq_core::Header;
 use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{Catalog, Params, Place, Role, Standard, resolve};
 use asymq_core::qdisc::Discard;
 use asymq_core::units::{Duration, Instant, Limit};
-use asymq_core::{Header, Network, Packet};
 use asymq_laws::golden;
-use std::cell::Cell;
 
-thread_local! {
-    static LOOKS: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Counts accesses to the header.
-struct Watched(Header);
-
-impl Packet for Watched {
-    fn header(&self) -> &Header {
-        LOOKS.set(LOOKS.get() + 1);
-        &self.0
-    }
-    fn network(&self) -> Network {
-        traffic::network(&self.0)
-    }
-    fn ack_info(&self) -> Option<AckInfo> {
-        LOOKS.set(LOOKS.get() + 1);
-        self.0.is_pure_ack().then_some(AckInfo {
-            ack: self.0.ack,
-            flags: self.0.flags,
-            ..AckInfo::default()
-        })
+/// A packet that can be filtered.
+fn watched(header: Header) -> Sent {
+    let info = AckInfo {
+        ack: header.ack,
+        flags: header.flags,
+        ..AckInfo::default()
+    };
+    Sent {
+        network: traffic::network(&header),
+        ack: header.is_pure_ack().then_some(info),
+        ..Sent::from(header)
     }
 }
 
-fn looks<T>(work: impl FnOnce() -> T) -> (u32, T) {
+fn looks<T>(work: impl FnOnce() -> T) -> (u64, T) {
     LOOKS.set(0);
     let result = work();
     (LOOKS.get(), result)
 }
 
 /// Maximum accesses for one enqueue and for one dequeue.
-fn most_looks(discipline: &str, flows: u64, limit: Limit) -> (u32, u32) {
+fn most_looks(discipline: &str, flows: u64, limit: Limit) -> (u64, u64) {
     let place = Place {
         limit,
         ..golden::place()
@@ -62,7 +51,8 @@ fn most_looks(discipline: &str, flows: u64, limit: Limit) -> (u32, u32) {
         if number % 1_009 == 0 {
             header.len += (number / 1_009) as u32;
         }
-        let (count, ()) = looks(|| qdisc.enqueue(now, Watched(header), &mut Discard));
+        let packet = watched(header);
+        let (count, ()) = looks(|| qdisc.enqueue(now, packet, &mut Discard));
         enqueue = enqueue.max(count);
         if number > 4 * flows {
             let (count, _) = looks(|| qdisc.dequeue(now, &mut Discard));

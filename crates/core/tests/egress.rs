@@ -1,5 +1,6 @@
 //! The egress: its counters, and its departure times.
 
+use crate::sent::Sent;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Params, Place, Role, Standard, resolve};
 use asymq_core::decide::random::SplitMix64;
 use asymq_core::hold::Egress;
@@ -81,7 +82,7 @@ fn data(now: Instant, len: u32) -> Header {
     }
 }
 
-fn egress(discipline: &str) -> Egress<Header> {
+fn egress(discipline: &str) -> Egress<Sent> {
     let place = asymq_core::catalog::Place {
         limit: Limit::Packets(10_000),
         ..golden::place()
@@ -99,7 +100,7 @@ fn dequeues_in_time_send_exactly_at_the_rate() {
     let mut egress = egress("droptail");
     let start = at(1_000);
     for _ in 0..1000 {
-        egress.enqueue(start, data(start, 1500), &mut Discard);
+        egress.enqueue(start, data(start, 1500).into(), &mut Discard);
     }
     // 1500 bytes take 12 ms at 1 Mbit/s.
     for number in 0..1000 {
@@ -118,7 +119,7 @@ fn dequeues_in_time_send_exactly_at_the_rate() {
 fn a_late_caller_still_reaches_the_rate() {
     let mut egress = egress("droptail");
     for _ in 0..100 {
-        egress.enqueue(at(0), data(at(0), 1500), &mut Discard);
+        egress.enqueue(at(0), data(at(0), 1500).into(), &mut Discard);
     }
     for _ in 0..100 {
         let late = egress.next().unwrap() + Duration::from_millis(3);
@@ -132,7 +133,7 @@ fn a_late_caller_still_reaches_the_rate() {
 fn time_in_which_a_discipline_holds_back_does_not_count_as_lateness() {
     let mut egress = egress("cbq");
     for _ in 0..100 {
-        egress.enqueue(at(0), data(at(0), 1500), &mut Discard);
+        egress.enqueue(at(0), data(at(0), 1500).into(), &mut Discard);
     }
     let mut starts = Vec::new();
     while let Some(now) = egress.next() {

@@ -6,6 +6,7 @@
 use crate::facts;
 use crate::frames;
 use crate::mutate::{Dice, hostile};
+use crate::sent::{Bytes, Frame};
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
 use asymq_core::frame::{FlowKey, Parsed, parse};
 use asymq_core::overhead::Overhead;
@@ -13,8 +14,6 @@ use asymq_core::packet::Protocol;
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
-
-type Frame = asymq_core::frame::Frame<Vec<u8>>;
 
 #[derive(Default)]
 struct Spare {
@@ -25,7 +24,7 @@ struct Spare {
 impl Sink<Frame> for Spare {
     fn dropped(&mut self, _now: Instant, frame: Frame, _reason: Reason) {
         self.dropped += 1;
-        self.buffers.push(frame.bytes);
+        self.buffers.push(frame.bytes.bytes);
     }
 }
 
@@ -111,7 +110,7 @@ fn no_frame_brings_parser_or_disciplines_down() {
         }
         qdisc.enqueue(
             now,
-            Frame::new(now, &parsed, parsed.header.len, bytes),
+            Frame::new(now, &parsed, parsed.header.len, Bytes { index: 0, bytes }),
             &mut spare,
         );
         // Departures are a little slower than arrivals, so that queues fill and limits take effect.
@@ -119,7 +118,7 @@ fn no_frame_brings_parser_or_disciplines_down() {
             && let Dequeue::Packet(frame) = qdisc.dequeue(now, &mut spare)
         {
             sent += 1;
-            spare.buffers.push(frame.bytes);
+            spare.buffers.push(frame.bytes.bytes);
         }
     }
     let mut drained = 0;

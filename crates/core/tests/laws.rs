@@ -1,5 +1,6 @@
 //! Every discipline obeys every law, with random parts, parameters and traffic.
 
+use crate::sent::Sent;
 use asymq_core::catalog::{Catalog, Config, Role, Standard};
 use asymq_core::packet::{Flow, Header, Protocol, flags};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
@@ -41,7 +42,7 @@ proptest! {
         let mut allow = 0;
         for entry in Standard.of_role(Role::Qdisc) {
             let config = golden::config(&Standard, entry.name).expect("a discipline");
-            if Standard.build::<Header>(&config).expect("it builds").allows_bypass() {
+            if Standard.build::<Sent>(&config).expect("it builds").allows_bypass() {
                 allow += 1;
                 let [seen, passed] = [false, true].map(|bypass| fates(&config, &steps, bypass));
                 prop_assert_eq!(seen, passed, "{}", entry.name);
@@ -55,15 +56,15 @@ proptest! {
 #[derive(Default)]
 struct Fates(Vec<(u32, Option<Reason>)>);
 
-impl Sink<Header> for Fates {
-    fn dropped(&mut self, _now: Instant, packet: Header, reason: Reason) {
-        self.0.push((packet.note, Some(reason)));
+impl Sink<Sent> for Fates {
+    fn dropped(&mut self, _now: Instant, packet: Sent, reason: Reason) {
+        self.0.push((packet.header.note, Some(reason)));
     }
 }
 
 /// Returns the fates of packets. With `bypass`, a packet that finds the queue empty does not pass the discipline.
 fn fates(config: &Config, steps: &[Step], bypass: bool) -> Vec<(u32, Option<Reason>)> {
-    let mut qdisc = Standard.build::<Header>(config).expect("it builds");
+    let mut qdisc = Standard.build::<Sent>(config).expect("it builds");
     let (mut fates, mut now) = (Fates::default(), Instant::ZERO);
     let mut number = 0;
     for step in steps {
@@ -81,7 +82,7 @@ fn fates(config: &Config, steps: &[Step], bypass: bool) -> Vec<(u32, Option<Reas
                     fates.0.push((number, None));
                     continue;
                 }
-                qdisc.enqueue(now, packet, &mut fates);
+                qdisc.enqueue(now, packet.into(), &mut fates);
             }
             Step::Wait(time) => now += time,
             Step::Observe(header) => qdisc.observe(now, &header),
@@ -90,7 +91,7 @@ fn fates(config: &Config, steps: &[Step], bypass: bool) -> Vec<(u32, Option<Reas
         if (is_idle || matches!(step, Step::Dequeue))
             && let Dequeue::Packet(packet) = qdisc.dequeue(now, &mut fates)
         {
-            fates.0.push((packet.note, None));
+            fates.0.push((packet.header.note, None));
         }
     }
     fates.0
@@ -100,7 +101,7 @@ fn fates(config: &Config, steps: &[Step], bypass: bool) -> Vec<(u32, Option<Reas
 fn every_discipline_shows_all_packets_that_wait() {
     for entry in Standard.of_role(Role::Qdisc) {
         let config = golden::config(&Standard, entry.name).unwrap();
-        let mut qdisc = Standard.build::<Header>(&config).unwrap();
+        let mut qdisc = Standard.build::<Sent>(&config).unwrap();
         for number in 0..40 {
             let ack = Header {
                 flow: Flow(number % 7 * 2),
@@ -116,7 +117,7 @@ fn every_discipline_shows_all_packets_that_wait() {
                 ..ack
             };
             let packet = if number % 2 == 0 { ack } else { data };
-            qdisc.enqueue(Instant::from_nanos(1), packet, &mut Discard);
+            qdisc.enqueue(Instant::from_nanos(1), packet.into(), &mut Discard);
         }
         let mut shown = 0;
         qdisc.visit(&mut |_| {

@@ -1,44 +1,17 @@
 //! `codel`, `fq_codel`, `cake` and `dualpi2` make the same decisions as Linux's qdiscs, packet by packet and to the
 //! nanosecond. `scripts/linux-qdisc/run` compiles Linux's source for user space, and runs these tests.
 
+use crate::sent::Sent;
 use asymq_core::ack::{AckInfo, SackRange};
 use asymq_core::catalog::{Catalog, Params, Place, Standard, resolve};
 use asymq_core::decide::random::SplitMix64;
-use asymq_core::packet::{Flow, Header, Network, Packet, Protocol, flags};
+use asymq_core::packet::{Flow, Header, Network, Protocol, flags};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Instant, Limit, Rate};
 use asymq_core::{Ecn, Qdisc};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
-
-/// A packet of the trace.
-#[derive(Clone, Copy)]
-struct Traced {
-    number: u32,
-    header: Header,
-    network: Network,
-    ack: AckInfo,
-}
-
-impl Packet for Traced {
-    fn header(&self) -> &Header {
-        &self.header
-    }
-    fn network(&self) -> Network {
-        self.network
-    }
-    fn ack_info(&self) -> Option<AckInfo> {
-        Some(self.ack)
-    }
-    fn mark_ce(&mut self) -> bool {
-        let capable = self.header.ecn.is_capable();
-        if capable {
-            self.header.ecn = Ecn::Ce;
-        }
-        capable
-    }
-}
 
 /// The traffic of a trace.
 #[derive(Clone, Copy)]
@@ -71,7 +44,7 @@ const USUAL: Load = Load {
     dscp: 0,
 };
 
-fn trace(load: Load) -> Vec<Traced> {
+fn trace(load: Load) -> Vec<Sent> {
     let mut random = SplitMix64::new(load.seed);
     let mut below = |bound: u64| random.next() % bound.max(1);
     let mut now = 10_000_000_000u64;
@@ -146,7 +119,7 @@ fn trace(load: Load) -> Vec<Traced> {
                 info.sack[0] = range;
                 info.sack_ranges = 1;
             }
-            Traced {
+            Sent {
                 number,
                 header,
                 // Each flow has its own hosts, like a conversation.
@@ -154,7 +127,7 @@ fn trace(load: Load) -> Vec<Traced> {
                     hosts: [1 + index % load.hosts, 100 + index / 2],
                     dscp,
                 },
-                ack: info,
+                ack: Some(info),
             }
         })
         .collect()
@@ -164,7 +137,7 @@ fn trace(load: Load) -> Vec<Traced> {
 struct Events(String);
 
 impl Events {
-    fn add(&mut self, now: Instant, how: &str, packet: &Traced) {
+    fn add(&mut self, now: Instant, how: &str, packet: &Sent) {
         let ce = if packet.header.ecn == Ecn::Ce {
             " ce"
         } else {
@@ -174,23 +147,23 @@ impl Events {
     }
 }
 
-impl Sink<Traced> for Events {
-    fn dropped(&mut self, now: Instant, packet: Traced, reason: Reason) {
+impl Sink<Sent> for Events {
+    fn dropped(&mut self, now: Instant, packet: Sent, reason: Reason) {
         self.add(now, reason.name(), &packet);
     }
 }
 
-fn ours(qdisc: &str, given: &Params, link: Rate, trace: &[Traced]) -> String {
+fn ours(qdisc: &str, given: &Params, link: Rate, trace: &[Sent]) -> String {
     let place = Place {
         link,
         reverse: Some(link),
         limit: Limit::Packets(1000),
     };
     let config = resolve(&Standard, qdisc, given, &Params::new(), place).unwrap();
-    let mut qdisc = Standard.build::<Traced>(&config).unwrap();
+    let mut qdisc = Standard.build::<Sent>(&config).unwrap();
     let mut events = Events::default();
     let mut free = Instant::ZERO;
-    let mut serve = |qdisc: &mut dyn Qdisc<Traced>, events: &mut Events, until: Instant| {
+    let mut serve = |qdisc: &mut dyn Qdisc<Sent>, events: &mut Events, until: Instant| {
         while qdisc.backlog().packets > 0 && free <= until {
             let Dequeue::Packet(packet) = qdisc.dequeue(free, events) else {
                 break;
@@ -212,10 +185,10 @@ fn ours(qdisc: &str, given: &Params, link: Rate, trace: &[Traced]) -> String {
     events.0
 }
 
-fn linux(qdisc: &str, settings: &str, link: Rate, trace: &[Traced]) -> String {
+fn linux(qdisc: &str, settings: &str, link: Rate, trace: &[Sent]) -> String {
     let folder = std::env::var("ASYMQ_LINUX_QDISCS").expect("run scripts/linux-qdisc/run");
     let mut input = format!("link={} {settings}\n", link.bits_per_sec());
-    for Traced {
+    for Sent {
         header,
         network,
         ack,
@@ -225,6 +198,7 @@ fn linux(qdisc: &str, settings: &str, link: Rate, trace: &[Traced]) -> String {
         let kind = if header.is_pure_ack() { 'a' } else { 'd' };
         let tos = u32::from(network.dscp) << 2 | header.ecn as u32;
         let [source, destination] = network.hosts;
+        let ack = ack.expect("facts of an ACK");
         let range = ack.ranges().first().copied().unwrap_or_default();
         writeln!(
             input,

@@ -2,28 +2,11 @@
 //! 5 ms; their uploads keep nine tenths of their share. This holds for any destination of the flood. With forged
 //! addresses, it holds after the neighbour has received an answer.
 
+use crate::sent::Sent;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
-use asymq_core::packet::{Flow, Header, Network, Packet, Protocol, flags};
+use asymq_core::packet::{Flow, Header, Network, Protocol, flags};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit, Rate};
-
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    header: Header,
-    hosts: [u64; 2],
-}
-
-impl Packet for Sent {
-    fn header(&self) -> &Header {
-        &self.header
-    }
-    fn network(&self) -> Network {
-        Network {
-            hosts: self.hosts,
-            dscp: 0,
-        }
-    }
-}
 
 /// Counts the lost packets of the call and of the upload.
 #[derive(Default)]
@@ -172,7 +155,11 @@ fn under(attack: Attack, case: (Aim, bool, u64), rate: &str, seconds: u64) -> Se
             flags,
             ..Header::default()
         };
-        qdisc.enqueue(now, Sent { header, hosts }, lost);
+        let packet = Sent {
+            network: Network { hosts, dscp: 0 },
+            ..Sent::from(header)
+        };
+        qdisc.enqueue(now, packet, lost);
     };
     let udp = (Protocol::NonTcp, 0);
     while now < end {

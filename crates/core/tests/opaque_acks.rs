@@ -1,5 +1,6 @@
 //! `thin-opaque`: QUIC packets that are treated as ACKs, and packets that are not.
 
+use crate::sent::Sent;
 use asymq_core::Ecn;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
 use asymq_core::packet::{Flow, Header, Protocol};
@@ -12,16 +13,16 @@ const ACKS: Flow = Flow(6);
 #[derive(Default)]
 struct Filtered(Vec<u32>, u32);
 
-impl Sink<Header> for Filtered {
-    fn dropped(&mut self, _: Instant, packet: Header, reason: Reason) {
+impl Sink<Sent> for Filtered {
+    fn dropped(&mut self, _: Instant, packet: Sent, reason: Reason) {
         assert_eq!(reason, Reason::OpaqueFiltered);
-        self.0.push(packet.ip_len);
-        self.1 += packet.note;
+        self.0.push(packet.header.ip_len);
+        self.1 += packet.header.note;
     }
 }
 
 struct Bench {
-    qdisc: BoxedQdisc<Header>,
+    qdisc: BoxedQdisc<Sent>,
     filtered: Filtered,
     now: Instant,
 }
@@ -89,7 +90,8 @@ impl Bench {
     }
 
     fn give(&mut self, header: Header) {
-        self.qdisc.enqueue(self.now, header, &mut self.filtered);
+        self.qdisc
+            .enqueue(self.now, header.into(), &mut self.filtered);
     }
 
     /// Sends packets of the conversation with these lengths, each after two full packets of the download.
@@ -105,7 +107,7 @@ impl Bench {
     fn sent(&mut self) -> Vec<u32> {
         let mut sent = Vec::new();
         while let Dequeue::Packet(packet) = self.qdisc.dequeue(self.now, &mut self.filtered) {
-            sent.push(packet.ip_len);
+            sent.push(packet.header.ip_len);
         }
         sent
     }
