@@ -372,11 +372,11 @@ fn every_discipline_carries_tcp_both_ways_on_both_links() {
         gateway.changer.change(&config(name)).unwrap();
         // A transfer that makes no progress fails.
         let both = thread::scope(|scope| {
-            let up = scope.spawn(|| transfer(&place.home, &place.net, NET, 200_000));
-            let down = scope.spawn(|| transfer(&place.net, &place.home, HOME, 800_000));
+            let up = scope.spawn(|| transfer(&place.home, &place.net, NET, 100_000));
+            let down = scope.spawn(|| transfer(&place.net, &place.home, HOME, 400_000));
             (up.join().unwrap(), down.join().unwrap())
         });
-        assert_eq!(both, (200_000, 800_000), "{name}");
+        assert_eq!(both, (100_000, 400_000), "{name}");
     }
     gateway.stop();
 }

@@ -24,7 +24,7 @@ const DOWN: &str = "40mbit";
 const PACKET: Duration = Duration::from_micros(6_056);
 /// Start of the flood: by then, the download has reached its rate. Then the end of the test.
 const CALM: Duration = Duration::from_secs(3);
-const END: Duration = Duration::from_secs(7);
+const END: Duration = Duration::from_secs(6);
 const CALL_INTERVAL: Duration = Duration::from_millis(20);
 const ATTEMPTS: u32 = 6;
 /// Port of the server for uploads.

@@ -46,7 +46,15 @@ fn options(jobs: NonZeroUsize) -> Options<'static> {
 
 /// Returns the reports of the first `attempt` in which all runs were in time. Returns `None`, with a note, if networks
 /// cannot be created, or if this machine is too busy in all attempts.
-fn in_time(mut attempt: impl FnMut() -> Result<Vec<Report>, LabError>) -> Option<Vec<Report>> {
+fn in_time(attempt: impl FnMut() -> Result<Vec<Report>, LabError>) -> Option<Vec<Report>> {
+    in_time_if(attempt, |_| false)
+}
+
+/// Like [`in_time`]. Also returns `None` if this machine `lacks` a program or a module.
+fn in_time_if(
+    mut attempt: impl FnMut() -> Result<Vec<Report>, LabError>,
+    lacks: impl Fn(&LabError) -> bool,
+) -> Option<Vec<Report>> {
     for _ in 0..ATTEMPTS {
         match attempt() {
             Ok(reports) => {
@@ -60,6 +68,10 @@ fn in_time(mut attempt: impl FnMut() -> Result<Vec<Report>, LabError>) -> Option
                 eprintln!("skipped: making network namespaces is not permitted; run as root");
                 return None;
             }
+            Err(error) if lacks(&error) => {
+                eprintln!("skipped: {error}");
+                return None;
+            }
             Err(error) => panic!("{error}"),
         }
     }
@@ -67,11 +79,19 @@ fn in_time(mut attempt: impl FnMut() -> Result<Vec<Report>, LabError>) -> Option
     None
 }
 
-/// Returns the scenario's only run, if it was in time.
+/// Returns the only run of each scenario, if all were in time. The runs are simultaneous, because they mostly wait.
+fn runs<const N: usize>(args: [ScenarioArgs; N]) -> Option<[Run; N]> {
+    let all = args.map(scenario);
+    let jobs = NonZeroUsize::new(N).unwrap();
+    let attempt = || run_scenarios(STANDARD, &all, options(jobs), &mut |_| ());
+    let runs = in_time(attempt)?
+        .into_iter()
+        .map(|mut report| report.runs.remove(0));
+    runs.collect::<Vec<_>>().try_into().ok()
+}
+
 fn run(args: ScenarioArgs) -> Option<Run> {
-    let one = [scenario(args)];
-    let attempt = || run_scenarios(STANDARD, &one, options(NonZeroUsize::MIN), &mut |_| ());
-    Some(in_time(attempt)?.remove(0).runs.remove(0))
+    runs([args]).map(|[run]| run)
 }
 
 fn flows(up: u32, down: u32) -> ScenarioArgs {
@@ -108,11 +128,12 @@ fn aq_carries_both_directions_and_reports_every_quantity() {
 
 #[test]
 fn no_flow_in_a_direction_is_a_solo_run() {
-    let Some(solo) = run(flows(0, 1)) else { return };
+    let Some([solo, none]) = runs([flows(0, 1), flows(0, 0)]) else {
+        return;
+    };
     assert!(solo.summary.down.utilization > 0.7, "{solo:?}");
     assert!(solo.summary.up.data < 0.01);
     assert!(solo.summary.goodput.up.is_empty());
-    let Some(none) = run(flows(0, 0)) else { return };
     // Only the probe, without a queue: its round trip of 20 ms does not count as delay.
     assert!(none.summary.down.utilization < 0.01);
     assert!(none.summary.probe_ms.unwrap().p50 < 20.0, "{none:?}");
@@ -120,13 +141,14 @@ fn no_flow_in_a_direction_is_a_solo_run() {
 
 #[test]
 fn every_congestion_control_of_the_kernel_carries_data_through_droptail() {
-    for tcp in [Tcp::Reno, Tcp::Bbr] {
-        let args = ScenarioArgs {
-            qdisc: Some("droptail".into()),
-            tcp: Some(tcp),
-            ..flows(1, 1)
-        };
-        let Some(run) = run(args) else { return };
+    let all = [Tcp::Reno, Tcp::Bbr];
+    let args = all.map(|tcp| ScenarioArgs {
+        qdisc: Some("droptail".into()),
+        tcp: Some(tcp),
+        ..flows(1, 1)
+    });
+    let Some(runs) = runs(args) else { return };
+    for (tcp, run) in all.iter().zip(runs) {
         let up = &run.summary.up;
         assert!(up.utilization > 0.5, "{tcp:?} {up:?}");
     }
@@ -141,16 +163,14 @@ fn a_qdisc_of_the_kernels_holds_the_uplink_and_its_waits_are_seen() {
     };
     // CUBIC fills the queue again within 4 s of a loss.
     let one = [Scenario {
-        duration: Duration::from_secs(14),
+        duration: Duration::from_secs(8),
         ..scenario(args)
     }];
     let run = || run_scenarios(STANDARD, &one, options(NonZeroUsize::MIN), &mut |_| ());
-    // tc's first command is for HTB.
-    if let Err(error @ (LabError::Tc { .. } | LabError::System { .. })) = run() {
-        eprintln!("skipped: {error}");
-        return;
-    }
-    let Some(mut reports) = in_time(run) else {
+    let Some(mut reports) = in_time_if(run, |error| {
+        // tc's first command is for HTB.
+        matches!(error, LabError::Tc { .. } | LabError::System { .. })
+    }) else {
         return;
     };
     let run = reports.remove(0).runs.remove(0);
@@ -423,10 +443,7 @@ fn flows_of_a_real_quic_stack_carry_data_both_ways() {
     };
     let one = [scenario(args)];
     let run = || run_scenarios(STANDARD, &one, options(NonZeroUsize::MIN), &mut |_| ());
-    if let Err(error @ LabError::Quic { .. }) = run() {
-        return eprintln!("skipped: {error}");
-    }
-    let Some(mut reports) = in_time(run) else {
+    let Some(mut reports) = in_time_if(run, |error| matches!(error, LabError::Quic { .. })) else {
         return;
     };
     let summary = reports.remove(0).runs.remove(0).summary;

@@ -50,7 +50,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
 }
 
 /// Commands of a page: lines of shell blocks, and code within sentences if its second word is a subcommand.
-fn commands(page: &str) -> Vec<Vec<String>> {
+fn commands(command: &clap::Command, page: &str) -> Vec<Vec<String>> {
     let (mut found, mut prose) = (Vec::new(), String::new());
     for (number, part) in page.split("```").enumerate() {
         match part.split_once('\n') {
@@ -61,7 +61,6 @@ fn commands(page: &str) -> Vec<Vec<String>> {
             _ => {}
         }
     }
-    let command = asymq_cli::command(&Standard);
     let is_command = |words: &Vec<String>| {
         let name = words.get(1).map_or("", String::as_str);
         command.find_subcommand(name).is_some()
@@ -91,10 +90,11 @@ fn every_command_of_readme_and_docs_has_words_and_flags_that_exist() {
         .to_vec();
     add_pages(&root().join("docs"), &mut pages);
     let (mut count, mut wrong) = (0, Vec::new());
+    let command = asymq_cli::command(&Standard);
     for path in pages {
-        for words in commands(&fs::read_to_string(&path).unwrap()) {
+        for words in commands(&command, &fs::read_to_string(&path).unwrap()) {
             count += 1;
-            let parsed = asymq_cli::command(&Standard).try_get_matches_from(&words);
+            let parsed = command.clone().try_get_matches_from(&words);
             // A sentence may omit values that a command or a flag requires.
             let is_brief = |error: &clap::Error| {
                 let value = error.get(ContextKind::InvalidValue);
