@@ -2,7 +2,7 @@
 
 use crate::congestion::{AnyCongestion, CongestionControl, Connection, Reno, TcpModel};
 use crate::ecn::{Echo, EcnReceiver, EcnSender, Offer};
-use crate::packets::{HostClock, Options, TcpOptions};
+use crate::packets::{Options, TcpOptions};
 use crate::receivers::{FullReceiving, Receiving};
 use crate::senders::{Bursts, Deliveries, FullSending, Pacer, Repair, Sending};
 use asymq_scenario::Scenario;
@@ -54,9 +54,6 @@ impl Variant for Full {
         FullSending {
             repair: scenario.sack.then(|| Repair::new(!scenario.tcp.paces())),
             timestamps: scenario.timestamps,
-            clock: HostClock::default(),
-            recent: 0,
-            sample_beyond: 0,
             ecn: scenario.tcp_ecn.then(|| {
                 EcnSender::new(Offer {
                     accurate: scenario.accecn || scenario.tcp.sends_ect1(),
@@ -69,6 +66,7 @@ impl Variant for Full {
             },
             bursts: scenario.tcp.is_linux().then(Bursts::default),
             pacer: model.paces.then(Pacer::default),
+            ..FullSending::default()
         }
     }
 

@@ -11,47 +11,59 @@ const G: f64 = 1.0 / 16.0;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dctcp<C> {
     inner: C,
-    /// `DCTCP.Alpha`: average share of marked segments.
-    alpha: f64,
+    marks: MarkedShare,
+}
+
+/// Average share of marked segments.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MarkedShare {
+    /// `DCTCP.Alpha`; `None` before averages begin.
+    pub(super) alpha: Option<f64>,
     acked: u64,
     marked: u64,
     /// Number whose acknowledgement ends the observation window.
     window_end: u64,
 }
 
+impl MarkedShare {
+    /// Updates alpha once per window (section 3.3, steps 1 to 8).
+    pub(super) fn add(&mut self, acked: u64, marked: u64, una: u64, end: u64) {
+        self.acked += acked;
+        self.marked += marked.min(acked);
+        if una > self.window_end {
+            if let Some(alpha) = &mut self.alpha
+                && self.acked > 0
+            {
+                let share = self.marked as f64 / self.acked as f64;
+                *alpha = *alpha * (1.0 - G) + G * share;
+            }
+            self.window_end = end;
+            (self.acked, self.marked) = (0, 0);
+        }
+    }
+}
+
 impl<C: WindowBased> Dctcp<C> {
     /// Creates a new window. Alpha starts at 1, so that the first mark halves the window (section 4.2).
-    pub(crate) const fn new(inner: C) -> Self {
-        Self {
-            inner,
-            alpha: 1.0,
-            acked: 0,
-            marked: 0,
-            window_end: 0,
-        }
+    pub(crate) fn new(inner: C) -> Self {
+        let marks = MarkedShare {
+            alpha: Some(1.0),
+            ..MarkedShare::default()
+        };
+        Self { inner, marks }
     }
 }
 
 impl<C: WindowBased> CongestionControl for Dctcp<C> {
     inherit!(inner: window threshold on_established on_sample on_ack on_idle on_fast_retransmit on_duplicate_ack on_partial_ack on_recovered on_timeout);
 
-    /// Updates alpha (section 3.3, steps 1 to 8).
     fn on_echo(&mut self, acked: u64, marked: u64, una: u64, end: u64) {
-        self.acked += acked;
-        self.marked += marked.min(acked);
-        if una > self.window_end {
-            if self.acked > 0 {
-                let share = self.marked as f64 / self.acked as f64;
-                self.alpha = self.alpha * (1.0 - G) + G * share;
-            }
-            self.window_end = end;
-            (self.acked, self.marked) = (0, 0);
-        }
+        self.marks.add(acked, marked, una, end);
     }
 
     /// Reduces the window (section 3.3, step 9).
     fn on_mark(&mut self, _flight: f64) {
-        let window = (self.inner.window() * (1.0 - self.alpha / 2.0)).max(2.0);
+        let window = (self.inner.window() * (1.0 - self.marks.alpha.unwrap_or(1.0) / 2.0)).max(2.0);
         self.inner.adjust(window, window);
     }
 }
@@ -85,17 +97,20 @@ mod tests {
                 if ack == 1 && window > 0 {
                     // Share of the previous window; alpha is updated at this window's first ACK.
                     expected = expected * 15.0 / 16.0 + 0.3 / 16.0;
-                    assert!((dctcp.alpha - expected).abs() < 0.02, "{window}");
+                    assert!(
+                        (dctcp.marks.alpha.unwrap() - expected).abs() < 0.02,
+                        "{window}"
+                    );
                 }
             }
         }
-        assert!((dctcp.alpha - expected).abs() < 0.02);
+        assert!((dctcp.marks.alpha.unwrap() - expected).abs() < 0.02);
     }
 
     #[test]
     fn a_mark_takes_half_of_alpha_and_a_loss_takes_half() {
         let mut dctcp = open();
-        dctcp.alpha = 0.2;
+        dctcp.marks.alpha = Some(0.2);
         dctcp.on_mark(100.0);
         assert_eq!((dctcp.window(), dctcp.threshold()), (90.0, 90.0));
         dctcp.on_fast_retransmit(90.0);

@@ -401,15 +401,13 @@ impl Trial {
             rtt: Some(RTT),
             total: self.una,
             newly: acked,
-            newly_lost: 0,
             prior: self.una.saturating_sub(flight),
             delivered: flight.min(self.una),
             rate: flight as f64 * 1e9 / RTT as f64,
-            lost: 0,
             sent_in_flight: flight,
-            app_limited: false,
             in_flight: flight,
             window_limited: true,
+            ..AckSample::default()
         }
     }
 }

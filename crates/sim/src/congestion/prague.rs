@@ -3,13 +3,11 @@
 
 use crate::congestion::AckSample;
 use crate::congestion::contract::inherit;
+use crate::congestion::dctcp::MarkedShare;
 use crate::congestion::{CongestionControl, Reno, WindowBased as _};
 
 /// Minimum round-trip time that determines the window's growth, in ns; a shorter one counts as this value.
 const VIRTUAL_RTT: u64 = 25_000_000;
-
-/// Weight of one window's share of marks in the average.
-const G: f64 = 1.0 / 16.0;
 
 /// Relative change of the rate: higher in the first half of each round trip, lower in the second. As a result, a
 /// marking threshold marks some packets in each round trip.
@@ -24,29 +22,20 @@ const MIN_RATE: f64 = 12_500.0 / 1500.0;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prague {
     inner: Reno,
-    /// Share of marked segments, averaged since the first mark.
-    alpha: f64,
-    has_marks: bool,
-    acked: u64,
-    marked: u64,
+    /// Averages begin with the first mark.
+    marks: MarkedShare,
     /// True during the recovery from a loss; the window then does not grow.
     is_recovering: bool,
-    /// Number whose acknowledgement ends the observation window.
-    window_end: u64,
     now: u64,
     srtt: u64,
 }
 
 impl Prague {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             inner: Reno::new(),
-            alpha: 0.0,
-            has_marks: false,
-            acked: 0,
-            marked: 0,
+            marks: MarkedShare::default(),
             is_recovering: false,
-            window_end: 0,
             now: 0,
             srtt: 0,
         }
@@ -118,24 +107,13 @@ impl CongestionControl for Prague {
         if flight + 1.0 > self.inner.window() && !self.is_recovering {
             self.grow(acked.saturating_sub(marked) as f64);
         }
-        self.acked += acked;
-        self.marked += marked.min(acked);
-        if una > self.window_end {
-            if self.acked > 0 && self.has_marks {
-                let share = self.marked as f64 / self.acked as f64;
-                self.alpha = self.alpha * (1.0 - G) + G * share;
-            }
-            self.window_end = end;
-            (self.acked, self.marked) = (0, 0);
-        }
+        self.marks.add(acked, marked, una, end);
     }
 
     /// Halves the window at the first mark. Later marks reduce the window by half of the share of marked segments.
     fn on_mark(&mut self, _flight: f64) {
-        let part = match core::mem::replace(&mut self.has_marks, true) {
-            true => self.alpha,
-            false => 1.0,
-        };
+        let part = self.marks.alpha.unwrap_or(1.0);
+        self.marks.alpha.get_or_insert(0.0);
         let window = (self.inner.window() * (1.0 - part / 2.0)).max(self.floor());
         self.inner.adjust(window, window);
     }
@@ -202,7 +180,7 @@ mod tests {
         assert!((rate - 1.5 / 0.05 * (1.0 + SWING)).abs() < 1e-9, "{rate}");
         for _ in 0..10 {
             prague.on_mark(1.0);
-            prague.alpha = 1.0;
+            prague.marks.alpha = Some(1.0);
         }
         assert!((prague.inner.window() - MIN_RATE * 0.05).abs() < 1e-9);
     }
@@ -212,12 +190,12 @@ mod tests {
         let mut prague = open(100.0);
         prague.on_echo(10, 0, 10, 100);
         prague.on_mark(100.0);
-        assert_eq!((prague.inner.window(), prague.alpha), (50.0, 0.0));
-        prague.on_echo(100, 50, 110, 200);
-        assert!(
-            (prague.alpha - 50.0 / 100.0 * G).abs() < 1e-9,
-            "{}",
-            prague.alpha
+        assert_eq!(
+            (prague.inner.window(), prague.marks.alpha),
+            (50.0, Some(0.0))
         );
+        prague.on_echo(100, 50, 110, 200);
+        let alpha = prague.marks.alpha.unwrap();
+        assert!((alpha - 50.0 / 100.0 / 16.0).abs() < 1e-9, "{alpha}");
     }
 }

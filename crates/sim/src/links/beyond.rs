@@ -2,7 +2,7 @@
 //! link, and ACK regeneration. Packets skip this code if the scenario has none of these.
 
 use crate::events::NEVER;
-use crate::links::{Link, Regeneration, Wire};
+use crate::links::{DataLosses, Link, Regeneration, Wire};
 use crate::packets::{Options, SimPacket};
 use asymq_core::Instant;
 use asymq_core::hold::BuildError;
@@ -126,12 +126,11 @@ impl<O: Options> Beyond<O> {
         None
     }
 
-    /// Number of a conversation's data packets that the further links dropped.
-    pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
+    /// Losses at the further links and behind them.
+    pub(crate) fn losses(&self) -> impl Iterator<Item = &DataLosses> {
         let stages = self.stages.iter().flatten();
-        let at_links: u64 = stages.map(|stage| stage.link.lost_data(conversation)).sum();
-        let wires = self.wires.iter();
-        at_links + wires.map(|wire| wire.lost_data(conversation)).sum::<u64>()
+        let at_links = stages.map(|stage| &stage.link.losses);
+        at_links.chain(self.wires.iter().map(|wire| &wire.losses))
     }
 
     /// Returns two numbers of packets: queued at further links or in transit, and dropped by further disciplines.

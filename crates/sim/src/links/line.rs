@@ -29,7 +29,8 @@ pub(crate) struct Line<O> {
     probes_back: VecDeque<(u64, u16)>,
     propagation: u64,
     tick: u64,
-    lost_data: DataLosses,
+    /// Packets that full modems dropped.
+    pub(crate) losses: DataLosses,
 }
 
 /// A shaper's state and measurements.
@@ -126,18 +127,11 @@ impl<O: Options> Line<O> {
             shaper(UP, scenario.shaper_up, scenario.up),
             shaper(DOWN, scenario.shaper_down, scenario.down),
         ];
+        let uses = |source| shapers.iter().any(|shaper| shaper.source == source);
         let ingress = (scenario.shaper_down == RateSource::AutorateIngress)
             .then(|| AutorateIngress::new(scenario.down.bits_per_sec() as f64));
-        let is_autorate = |shaper: &Shaper| {
-            matches!(
-                shaper.source,
-                RateSource::CakeAutorate | RateSource::CakeAutorateOwd
-            )
-        };
-        let autorate = shapers.iter().any(is_autorate).then(|| {
-            let one_way = shapers
-                .iter()
-                .any(|shaper| shaper.source == RateSource::CakeAutorateOwd);
+        let one_way = uses(RateSource::CakeAutorateOwd);
+        let autorate = (one_way || uses(RateSource::CakeAutorate)).then(|| {
             let known = modems.each_ref().map(|modem| {
                 let modem = modem.as_ref()?;
                 Some(modem.known_rates(end))
@@ -166,7 +160,7 @@ impl<O: Options> Line<O> {
             probes_back: VecDeque::new(),
             propagation,
             tick: 0,
-            lost_data: DataLosses::default(),
+            losses: DataLosses::default(),
         })))
     }
 
@@ -191,7 +185,7 @@ impl<O: Options> Line<O> {
         };
         let out = modem.pass(at, packet.header.len);
         if out.is_none() {
-            self.lost_data.add(packet);
+            self.losses.add(packet);
         }
         Some(out? + self.propagation)
     }
@@ -208,7 +202,7 @@ impl<O: Options> Line<O> {
                 packet.header.arrival = Instant::from_nanos(at);
                 self.under_way.push_back((at, packet));
             }
-            None => self.lost_data.add(packet),
+            None => self.losses.add(packet),
         }
         true
     }
@@ -281,21 +275,17 @@ impl<O: Options> Line<O> {
             };
             let rate = 8.0 * modem.rate(now, modem.oracle_span());
             let drain = (modem.wait(now) as f64 - DRAIN_LEAVES_NS).max(0.0) / DRAIN_NS;
-            shaper.rate = match (shaper.source, &self.autorate) {
-                (RateSource::AutorateIngress, _) => {
-                    let learnt = self.ingress.as_ref().map(AutorateIngress::rate);
-                    rate_of(learnt.unwrap_or(rate))
-                }
-                (RateSource::Oracle, _) => rate_of(rate),
-                (RateSource::Oracle97, _) => rate_of(ORACLE_SHARE * rate),
-                (RateSource::OracleDrain, _) => {
-                    rate_of(ORACLE_SHARE * (1.0 - drain.min(DRAIN_MAX)) * rate)
-                }
-                (RateSource::CakeAutorate | RateSource::CakeAutorateOwd, Some(autorate)) => {
-                    rate_of(autorate.rate(direction))
-                }
-                _ => shaper.rate,
+            let learnt = self.ingress.as_ref().map(AutorateIngress::rate);
+            let autorate = self.autorate.as_ref().map(|all| all.rate(direction));
+            let bits = match shaper.source {
+                RateSource::AutorateIngress => learnt.unwrap_or(rate),
+                RateSource::Oracle => rate,
+                RateSource::Oracle97 => ORACLE_SHARE * rate,
+                RateSource::OracleDrain => ORACLE_SHARE * (1.0 - drain.min(DRAIN_MAX)) * rate,
+                RateSource::CakeAutorate | RateSource::CakeAutorateOwd => autorate.unwrap_or(rate),
+                _ => continue,
             };
+            shaper.rate = rate_of(bits);
         }
         [UP, DOWN].map(|direction| self.shapers[direction].rate)
     }
@@ -308,11 +298,6 @@ impl<O: Options> Line<O> {
     /// Number of packets that a full modem dropped.
     pub(crate) fn lost(&self, direction: usize) -> u64 {
         self.modems[direction].as_ref().map_or(0, ModemQueue::lost)
-    }
-
-    /// Number of a conversation's data packets that full modems dropped.
-    pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
-        self.lost_data.of(conversation)
     }
 
     /// Number of packets between the modem and the downlink's shaper.

@@ -28,7 +28,8 @@ pub(crate) struct Link<O> {
     /// The traffic class of the latest transmission.
     sending: TrafficClass,
     sojourns: [Histogram; TrafficClass::COUNT],
-    losses: DataLosses,
+    /// Packets that the qdisc dropped.
+    pub(crate) losses: DataLosses,
     /// Record of departures; `None` unless the run is watched.
     watched: Option<Box<Watched>>,
     /// Schedule of the rate; `None` if it is constant.
@@ -130,16 +131,6 @@ impl<O: Options> Link<O> {
     pub(crate) fn capacity(&self, now: u64) -> Option<f64> {
         let varying = self.schedule.as_ref()?;
         Some(varying.schedule.capacity(now))
-    }
-
-    /// Data packets of a conversation that the qdisc dropped.
-    pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
-        self.losses.of(conversation)
-    }
-
-    /// QUIC's ACKs with a PING that the qdisc dropped or filtered.
-    pub(crate) fn lost_pings(&self) -> u64 {
-        self.losses.pings()
     }
 
     /// Returns the number of queued packets, and of packets that the qdisc dropped.

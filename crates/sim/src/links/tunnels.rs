@@ -13,7 +13,7 @@ pub(crate) struct Tunnels {
     sent: [[u32; Tunnel::ALL.len()]; 2],
     highest: [[u32; Tunnel::ALL.len()]; 2],
     late: [u64; 2],
-    lost_data: DataLosses,
+    pub(crate) losses: DataLosses,
 }
 
 impl Tunnels {
@@ -42,7 +42,7 @@ impl Tunnels {
         let accepts = *highest - number < tunnel.window();
         if !accepts {
             self.late[direction as usize] += 1;
-            self.lost_data.add(packet);
+            self.losses.add(packet);
         }
         accepts
     }
@@ -50,11 +50,6 @@ impl Tunnels {
     /// Number of packets in a direction that were dropped as older than the replay window.
     pub(crate) fn late(&self, direction: usize) -> u64 {
         self.late[direction]
-    }
-
-    /// Number of a conversation's data packets that tunnels dropped.
-    pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
-        self.lost_data.of(conversation)
     }
 }
 
@@ -85,7 +80,7 @@ mod tests {
                 |packet: &SimPacket<TcpOptions>| tunnels.leaves(Direction::Up, tunnel, packet);
             assert!(packets.iter().all(&mut takes));
             assert!(takes(&second) && !takes(&first));
-            assert_eq!((tunnels.late(0), tunnels.lost_data(7)), (1, 1));
+            assert_eq!((tunnels.late(0), tunnels.losses.of(7)), (1, 1));
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Wire<O> {
     under_way: BTreeMap<(u64, u64), SimPacket<O>>,
     entered: u64,
     lost: u64,
-    lost_data: DataLosses,
+    pub(crate) losses: DataLosses,
 }
 
 /// Result of [`Wire::pass`].
@@ -35,7 +35,7 @@ impl<O: Options> Wire<O> {
             under_way: BTreeMap::new(),
             entered: 0,
             lost: 0,
-            lost_data: DataLosses::default(),
+            losses: DataLosses::default(),
         }
     }
 
@@ -50,7 +50,7 @@ impl<O: Options> Wire<O> {
         };
         let Some(out) = impairment.pass(at) else {
             self.lost += 1;
-            self.lost_data.add(packet);
+            self.losses.add(packet);
             return Passage::Lost;
         };
         if !impairment.reorders() {
@@ -74,11 +74,6 @@ impl<O: Options> Wire<O> {
 
     pub(crate) fn lost(&self) -> u64 {
         self.lost
-    }
-
-    /// Number of a conversation's data packets that were lost.
-    pub(crate) fn lost_data(&self, conversation: usize) -> u64 {
-        self.lost_data.of(conversation)
     }
 
     #[cfg(test)]
@@ -132,7 +127,7 @@ mod tests {
         let lost = lost.count() as u64;
         assert!((30..70).contains(&lost));
         assert_eq!(
-            (wire.lost(), wire.lost_data(3), wire.lost_data(2)),
+            (wire.lost(), wire.losses.of(3), wire.losses.of(2)),
             (lost, lost, 0)
         );
         assert_eq!(wire.next(), NEVER);

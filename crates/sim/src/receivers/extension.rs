@@ -6,7 +6,7 @@ use asymq_core::ack::MAX_SACK_RANGES;
 use asymq_core::packet::flags;
 
 /// A receiver's state with all options.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
@@ -38,17 +38,9 @@ impl FullReceiving {
         Self {
             sack,
             timestamps,
-            quic: None,
-            delay: None,
-            pushed: false,
-            clock: HostClock::default(),
             mss,
-            next: 0,
-            beyond: RangeSet::default(),
-            duplicate: None,
-            latest: Vec::new(),
-            recent: 0,
             ecn,
+            ..Self::default()
         }
     }
 
@@ -296,7 +288,10 @@ pub(crate) trait Receiving {
     type Options: Options;
 
     /// The state with all options; `None` in plain TCP.
-    fn full(&mut self) -> Option<&mut FullReceiving>;
+    #[inline]
+    fn full(&mut self) -> Option<&mut FullReceiving> {
+        None
+    }
 
     /// Returns the options of an ACK up to `next`.
     #[inline]
@@ -310,11 +305,6 @@ pub(crate) trait Receiving {
 
 impl Receiving for () {
     type Options = ();
-
-    #[inline]
-    fn full(&mut self) -> Option<&mut FullReceiving> {
-        None
-    }
 }
 
 impl Receiving for FullReceiving {
@@ -394,7 +384,7 @@ mod tests {
         let (hole, closed) = (acks[0].unwrap(), acks[1].unwrap());
         assert_eq!(hole.ranges().len(), 1);
         assert_eq!(hole.ranges()[0].end, closed.ack);
-        assert!(closed.supersedes(&hole, None));
+        assert_eq!(closed.keeps(&hole, None), None);
     }
 
     #[test]

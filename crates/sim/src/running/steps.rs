@@ -84,7 +84,7 @@ impl<'a> Steps<'a> {
 
     /// Time series up to now; `None` unless the options request one.
     pub fn series(&self) -> Option<&Series> {
-        self.0.recorder.as_ref().map(Recorder::series)
+        self.0.recorder.as_ref().map(|recorder| &recorder.series)
     }
 
     /// Completes the run and returns its result.
@@ -113,7 +113,7 @@ impl<'a, V: Variant> Stepped<'a, V> {
     pub(crate) fn new(
         disciplines: &dyn Build<SimPacket<V::Options>>,
         scenario: &Scenario,
-        models: impl Into<Models>,
+        models: Models,
         seed: u64,
         options: RunOptions<'a>,
     ) -> Result<Self, SimError> {
@@ -179,7 +179,7 @@ impl<'a, V: Variant> Stepped<'a, V> {
         Ok(Run {
             seed: self.seed,
             summary,
-            series: self.recorder.map(Recorder::finish),
+            series: self.recorder.map(|recorder| recorder.series),
             lateness_ms: None,
         })
     }

@@ -1,6 +1,5 @@
 //! A run's summary and time series, from the counters of its world.
 
-use crate::packets::Kind;
 use crate::running::World;
 use crate::traffic::{Agent, Delivered, Probe, TcpFlow};
 use crate::variant::Variant;
@@ -33,8 +32,8 @@ pub(crate) struct Snapshot {
     access_dropped_and_lost: [(u64, u64); 2],
     /// Number of QUIC's PINGs that a queue dropped, by direction.
     lost_pings: [u64; 2],
-    /// Bytes delivered by short transfers.
-    transfers: [Delivered; 2],
+    /// Segments delivered by short transfers.
+    transfers: [u64; 2],
     /// Number of data packets lost on the path, by conversation.
     lost: Vec<u64>,
 }
@@ -115,7 +114,7 @@ impl Snapshot {
             transfers: world.delivered_by_transfers(),
             access_dropped_and_lost: [0, 1]
                 .map(|direction| world.access_dropped_and_lost(direction)),
-            lost_pings: [0, 1].map(|direction| world.links[direction].lost_pings()),
+            lost_pings: [0, 1].map(|direction| world.links[direction].losses.pings()),
             lost: (0..world.lasting().len())
                 .map(|index| world.lost_data(index))
                 .collect(),
@@ -187,7 +186,15 @@ impl<V: Variant> Window<'_, '_, V> {
     /// Returns the results of the flows, and the bytes that each direction has delivered, including short transfers.
     fn flows(&self) -> (Vec<FlowResult>, [Delivered; 2]) {
         let Self { world, start, end } = self;
-        let mut delivered = [0, 1].map(|way| end.transfers[way].since(start.transfers[way]));
+        let mut delivered = [Delivered::default(); 2];
+        if let Some(transfers) = &world.transfers {
+            for (way, total) in delivered.iter_mut().enumerate() {
+                total.add(
+                    &transfers.layout(),
+                    end.transfers[way] - start.transfers[way],
+                );
+            }
+        }
         let mut flows = Vec::new();
         for (index, conversation) in world.lasting().iter().enumerate() {
             let Agent::Tcp(flow) = &conversation.agent else {
@@ -196,9 +203,7 @@ impl<V: Variant> Window<'_, '_, V> {
             let segments = end.received[index].since(&start.received[index]);
             let layout = &conversation.layout;
             let payload = segments * u64::from(layout.payload());
-            let total = &mut delivered[flow.direction as usize];
-            total.payload += payload;
-            total.wire += segments * u64::from(layout.charged(Kind::Data));
+            delivered[flow.direction as usize].add(layout, segments);
             let sojourns = conversation.sojourns.as_ref();
             flows.push(FlowResult {
                 base_rtt_ms: world.base_rtt(index) as f64 / 1e6,
@@ -318,7 +323,7 @@ fn flow_result<V: Variant>(flow: &TcpFlow<V>, goodput: f64, now: u64) -> FlowRes
 /// Records a time series.
 pub(crate) struct Recorder {
     last: [Used; 2],
-    series: Series,
+    pub(crate) series: Series,
 }
 
 impl Recorder {
@@ -350,14 +355,6 @@ impl Recorder {
         series.data_down.push(down.1);
         series.backlog_up.push(backlog_up);
         series.backlog_down.push(backlog_down);
-    }
-
-    pub(crate) const fn series(&self) -> &Series {
-        &self.series
-    }
-
-    pub(crate) fn finish(self) -> Series {
-        self.series
     }
 }
 

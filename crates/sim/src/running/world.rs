@@ -14,9 +14,7 @@ use crate::events::{EventSet, NEVER};
 use crate::links::{Beyond, Dumbbell, Hop, Line, Link, Regeneration, Step, Tunnels};
 use crate::packets::{Kind, Options, SimPacket};
 use crate::running::Capture;
-use crate::traffic::{
-    self, AccessLosses, Agent, Conversation, Delivered, Events, Models, Side, Transfers,
-};
+use crate::traffic::{self, AccessLosses, Agent, Conversation, Events, Models, Side, Transfers};
 use crate::variant::Variant;
 use asymq_core::Instant;
 use asymq_core::catalog::Build;
@@ -35,7 +33,7 @@ pub(crate) struct World<'a, V: Variant> {
     beyond: Option<Box<Beyond<V::Options>>>,
     line: Option<Box<Line<V::Options>>>,
     tunnels: Tunnels,
-    transfers: Option<Box<Transfers>>,
+    pub(crate) transfers: Option<Box<Transfers>>,
     captures: [Option<Capture<'a>>; 2],
     dumbbell: Dumbbell,
     events: Events,
@@ -46,11 +44,10 @@ impl<'a, V: Variant> World<'a, V> {
     pub(crate) fn new(
         disciplines: &dyn Build<SimPacket<V::Options>>,
         scenario: &Scenario,
-        models: impl Into<Models>,
+        models: Models,
         seed: u64,
         captures: [Option<Capture<'a>>; 2],
     ) -> Result<Self, BuildError> {
-        let models = models.into();
         let dumbbell = Dumbbell::new(scenario);
         let line = Line::new(scenario, seed, dumbbell.bottleneck)?;
         debug_assert!(line.is_none() || V::Options::EXTRAS, "a line for plain TCP");
@@ -60,11 +57,7 @@ impl<'a, V: Variant> World<'a, V> {
                 _ => (&scenario.downlink, scenario.down),
             };
             let qdisc = disciplines.qdisc(config)?;
-            let way = if direction == UP {
-                Direction::Up
-            } else {
-                Direction::Down
-            };
+            let way = Direction::ALL[direction];
             if let Some(line) = &line {
                 return Ok(Link::new(qdisc, rate, line.propagation_of_link(direction)));
             }
@@ -123,8 +116,8 @@ impl<'a, V: Variant> World<'a, V> {
         &self.conversations[..self.lasting]
     }
 
-    /// Bytes delivered by short transfers, by direction.
-    pub(crate) fn delivered_by_transfers(&self) -> [Delivered; 2] {
+    /// Segments delivered by short transfers, by direction.
+    pub(crate) fn delivered_by_transfers(&self) -> [u64; 2] {
         let transfers = self.transfers.as_ref();
         transfers.map_or(Default::default(), |transfers| {
             transfers.delivered(&self.conversations[self.lasting..])
@@ -147,16 +140,13 @@ impl<'a, V: Variant> World<'a, V> {
 
     /// Number of data packets of a lasting conversation that were lost on the way to its receiver.
     pub(crate) fn lost_data(&self, index: usize) -> u64 {
-        let links = self.links.iter().map(|link| link.lost_data(index));
-        let further = self
-            .beyond
-            .as_ref()
-            .map_or(0, |beyond| beyond.lost_data(index));
+        let losses = (self.links.iter().map(|link| &link.losses))
+            .chain(self.beyond.iter().flat_map(|beyond| beyond.losses()))
+            .chain(self.line.iter().map(|line| &line.losses))
+            .chain([&self.tunnels.losses]);
         let conversation = &self.conversations[index];
         let access = [UP, DOWN].map(|direction| conversation.access_losses(direction).data);
-        let line = self.line.as_ref().map_or(0, |line| line.lost_data(index));
-        let tunnels = self.tunnels.lost_data(index);
-        links.sum::<u64>() + further + line + tunnels + access[UP] + access[DOWN]
+        losses.map(|losses| losses.of(index)).sum::<u64>() + access[UP] + access[DOWN]
     }
 
     /// True if modems hide the line's rate.
@@ -486,8 +476,14 @@ mod tests {
 
     fn run<V: Variant>(scenario: &Scenario, step: u64, look_ahead: bool) -> Summary {
         let model = TcpModel::of(&Catalog::new(), scenario).unwrap();
-        let mut world =
-            World::<V>::new(&Standard, scenario, model, scenario.seed, [None, None]).unwrap();
+        let mut world = World::<V>::new(
+            &Standard,
+            scenario,
+            model.into(),
+            scenario.seed,
+            [None, None],
+        )
+        .unwrap();
         if !look_ahead {
             world.links.iter_mut().for_each(Link::minimize_lookahead);
         }
@@ -565,7 +561,8 @@ mod tests {
                 ..scenario("aq", 1)
             };
             let model = TcpModel::of(&Catalog::new(), &scenario).unwrap();
-            let world = World::<Plain>::new(&Standard, &scenario, model, 1, [None, None]).unwrap();
+            let world =
+                World::<Plain>::new(&Standard, &scenario, model.into(), 1, [None, None]).unwrap();
             let of = |conversation: &Conversation<Plain>| match &conversation.agent {
                 Agent::Tcp(flow) if flow.direction == Direction::Up => None,
                 Agent::Tcp(flow) => Some(format!("{:?} {:?}", flow.acts, flow.application)),

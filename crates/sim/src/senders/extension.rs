@@ -39,8 +39,14 @@ pub(crate) trait Sending {
     type Options: Options;
 
     /// The state with all options; `None` in plain TCP, where the methods below compile to nothing.
-    fn full(&self) -> Option<&FullSending>;
-    fn full_mut(&mut self) -> Option<&mut FullSending>;
+    #[inline]
+    fn full(&self) -> Option<&FullSending> {
+        None
+    }
+    #[inline]
+    fn full_mut(&mut self) -> Option<&mut FullSending> {
+        None
+    }
 
     fn set_clock(&mut self, clock: HostClock) {
         if let Some(full) = self.full_mut() {
@@ -170,16 +176,6 @@ pub(crate) trait Sending {
 
 impl Sending for () {
     type Options = ();
-
-    #[inline]
-    fn full(&self) -> Option<&FullSending> {
-        None
-    }
-
-    #[inline]
-    fn full_mut(&mut self) -> Option<&mut FullSending> {
-        None
-    }
 }
 
 impl Sending for FullSending {

@@ -5,7 +5,7 @@
 /// Uses integers in clock ticks like the original algorithm (Jacobson 1988, appendix A): three fractional bits for the
 /// smoothed time, two for the variation. The tick is RFC 6298's clock granularity `G`; the variation is at least a
 /// quarter of a tick.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RttEstimator {
     /// Offset of the sender's clock within a tick, in ns.
     clock_phase: u64,
@@ -58,29 +58,19 @@ impl RttEstimator {
     const MAX: u64 = 60_000_000_000;
 
     /// Creates an estimator without samples; `clock_phase` is the offset of the clock within a tick, in ns.
-    pub(crate) const fn new(clock_phase: u64) -> Self {
+    pub(crate) fn new(clock_phase: u64) -> Self {
         Self {
             clock_phase,
-            srtt: 0,
-            rttvar: 0,
             base: Self::INITIAL,
             backoff: 1,
             tick: Self::TICK,
-            deviation: 0,
-            max_deviation: 0,
-            round_end: 0,
-            extent: RttExtent {
-                samples: 0,
-                sum: 0,
-                min: 0,
-                max: 0,
-            },
+            ..Self::default()
         }
     }
 
     /// Creates an estimator that works like Linux. It takes a sample in ns from each ACK, and uses the maximum
     /// variation in a round trip, with a lower bound.
-    pub(crate) const fn linux() -> Self {
+    pub(crate) fn linux() -> Self {
         Self {
             tick: 1,
             base: 1_000_000_000,

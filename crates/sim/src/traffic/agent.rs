@@ -338,11 +338,8 @@ impl<V: Variant> TcpFlow<V> {
         if !self.sender.is_connected() {
             self.sender.connect(now, out);
         }
-        self.acts = match self
-            .application
-            .as_mut()
-            .map(|application| application.act(now))
-        {
+        let application = self.application.as_mut();
+        self.acts = match application.map(|application| application.act(now)) {
             None => u64::MAX,
             Some(Act::Write(segments, next)) => {
                 self.sender.write(now, segments, out);

@@ -24,6 +24,7 @@ pub(crate) struct Models {
     pub(crate) listed: Vec<TcpModel>,
 }
 
+#[cfg(test)]
 impl From<TcpModel> for Models {
     /// Creates the models of a scenario without listed flows.
     fn from(common: TcpModel) -> Self {

@@ -20,32 +20,10 @@ pub(crate) struct Delivered {
 }
 
 impl Delivered {
-    /// Bytes delivered by a TCP conversation, in each direction.
-    fn of<V: Variant>(conversation: &Conversation<V>) -> [Self; 2] {
-        let mut delivered = [Self::default(); 2];
-        if let Agent::Tcp(flow) = &conversation.agent {
-            let segments = flow.receiver.data_in_order();
-            let layout = &conversation.layout;
-            delivered[flow.direction as usize] = Self {
-                payload: segments * u64::from(layout.payload()),
-                wire: segments * u64::from(layout.charged(Kind::Data)),
-            };
-        }
-        delivered
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self {
-            payload: self.payload + other.payload,
-            wire: self.wire + other.wire,
-        }
-    }
-
-    pub(crate) fn since(self, earlier: Self) -> Self {
-        Self {
-            payload: self.payload - earlier.payload,
-            wire: self.wire - earlier.wire,
-        }
+    /// Adds `segments` of a conversation.
+    pub(crate) fn add(&mut self, layout: &Layout, segments: u64) {
+        self.payload += segments * u64::from(layout.payload());
+        self.wire += segments * u64::from(layout.charged(Kind::Data));
     }
 }
 
@@ -54,7 +32,8 @@ pub(crate) struct Transfers {
     scenario: Scenario,
     model: TcpModel,
     dumbbell: Dumbbell,
-    delivered: [Delivered; 2],
+    /// Segments, by direction.
+    delivered: [u64; 2],
     access_losses: [AccessLosses; 2],
     completions: Histogram,
     /// Completions up to this time in ns are not counted.
@@ -67,7 +46,7 @@ impl Transfers {
             scenario,
             model,
             dumbbell,
-            delivered: Default::default(),
+            delivered: [0; 2],
             access_losses: Default::default(),
             completions: Histogram::default(),
             from: 0,
@@ -101,11 +80,8 @@ impl Transfers {
         let agent = Agent::Tcp(Box::new(flow));
         let delays = [dumbbell.home, server];
         let mut conversation = Conversation::new(agent, layout, access_rate(scenario), delays);
-        if scenario
-            .netem_access_up
-            .or(scenario.netem_access_down)
-            .is_some()
-        {
+        let impairment = scenario.netem_access_up.or(scenario.netem_access_down);
+        if impairment.is_some() {
             let seeds = [0; 2].map(|_| stream.draw().to_bits());
             impair(&mut conversation, scenario, seeds);
         }
@@ -120,21 +96,25 @@ impl Transfers {
 
     /// Adds a completed transfer to the totals, before another one uses its index.
     pub(crate) fn retire<V: Variant>(&mut self, transfer: &Conversation<V>) {
-        let delivered = Delivered::of(transfer);
-        self.delivered =
-            [0, 1].map(|direction| self.delivered[direction].plus(delivered[direction]));
+        count(&mut self.delivered, transfer);
         for (direction, past) in self.access_losses.iter_mut().enumerate() {
             *past = past.plus(transfer.access_losses(direction));
         }
         record(&mut self.completions, transfer, self.from);
     }
 
-    /// Bytes delivered by completed transfers and by those in `present`.
-    pub(crate) fn delivered<V: Variant>(&self, present: &[Conversation<V>]) -> [Delivered; 2] {
-        let each = present.iter().map(Delivered::of);
-        each.fold(self.delivered, |sum, one| {
-            [0, 1].map(|direction| sum[direction].plus(one[direction]))
-        })
+    /// Segments delivered by completed transfers and by those in `present`, by direction.
+    pub(crate) fn delivered<V: Variant>(&self, present: &[Conversation<V>]) -> [u64; 2] {
+        let mut all = self.delivered;
+        present
+            .iter()
+            .for_each(|transfer| count(&mut all, transfer));
+        all
+    }
+
+    /// Layout of the first transfer; all transfers have equal lengths of packets.
+    pub(crate) fn layout(&self) -> Layout {
+        Layout::of(0, &self.scenario, 0)
     }
 
     /// Losses of completed transfers on the access links of a direction.
@@ -149,6 +129,13 @@ impl Transfers {
             record(&mut all, transfer, self.from);
         }
         all
+    }
+}
+
+/// Adds the segments that a transfer has delivered in order.
+fn count<V: Variant>(delivered: &mut [u64; 2], transfer: &Conversation<V>) {
+    if let Agent::Tcp(flow) = &transfer.agent {
+        delivered[flow.direction as usize] += flow.receiver.data_in_order();
     }
 }
 

@@ -475,10 +475,6 @@ impl CongestionControl for Bbr3 {
         self.on_fast_retransmit(flight);
     }
 
-    fn on_duplicate_ack(&mut self) {}
-
-    fn on_partial_ack(&mut self, _acked: u64) {}
-
     fn on_recovered(&mut self) {
         if std::mem::take(&mut self.in_recovery) {
             self.restore_window();

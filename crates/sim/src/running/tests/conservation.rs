@@ -133,7 +133,7 @@ impl Case {
         let model = TcpModel::of(&Catalog::new(), &scenario).unwrap();
         let captures = [None, None];
         let mut world =
-            World::<Full>::new(&Standard, &scenario, model, self.seed, captures).unwrap();
+            World::<Full>::new(&Standard, &scenario, model.into(), self.seed, captures).unwrap();
         let end = scenario.duration.as_nanos();
         world.run_until(end);
         (world, end)
