@@ -23,7 +23,7 @@ parameters! {
 }
 
 /// Number of data packets per ACK, for controllers that cannot measure this number.
-const GIVEN_DATA_PER_ACK: Typed<GivenPerAck> = Typed::new(
+const GIVEN_DATA_PER_ACK: Typed<DataPerAck> = Typed::new(
     DATA_PER_ACK.parameter.name,
     "Data packets per ACK: a number from 1 to 64; auto means 1",
     "1",
@@ -74,10 +74,12 @@ parameters! {
 const MAX_ACKS: Typed<Limit> = ACK_LIMIT.or("--down / --up packets").computed(max_acks);
 
 fn max_acks(context: &Context<'_>) -> Value {
-    let GivenPerAck(data_per_ack) = context.get(GIVEN_DATA_PER_ACK).unwrap_or(GivenPerAck(1.0));
+    let data_per_ack = context
+        .get(GIVEN_DATA_PER_ACK)
+        .unwrap_or(DataPerAck::Measured);
     let reverse = context.reverse.unwrap_or(context.link);
     let ratio = reverse.bits_per_sec() as f64 / context.link.bits_per_sec() as f64;
-    let exact = ratio / data_per_ack;
+    let exact = ratio / data_per_ack.initial();
     let whole = exact as u32;
     let acks = whole.saturating_add(u32::from(exact > f64::from(whole)));
     let acks = match context.values.get(Role::AckQueue.key()) {
@@ -90,21 +92,6 @@ fn max_acks(context: &Context<'_>) -> Value {
 
 /// Assumed number of concurrent flows of a home; each has one queued ACK.
 const FLOWS: u32 = 30;
-
-/// Data packets acknowledged by one ACK.
-#[derive(Clone, Copy)]
-struct GivenPerAck(f64);
-
-impl FromValue for GivenPerAck {
-    const KIND: Kind = DataPerAck::KIND;
-
-    fn from_value(value: &Value) -> Option<Self> {
-        Some(match DataPerAck::from_value(value)? {
-            DataPerAck::Given(packets) => Self(packets),
-            DataPerAck::Measured => Self(1.0),
-        })
-    }
-}
 
 impl FromValue for DataPerAck {
     const KIND: Kind = Kind::Either(&Either {
@@ -216,7 +203,7 @@ fn aq(config: &Config) -> Result<StartedController, BuildError> {
 
 fn dcbq(config: &Config) -> Result<StartedController, BuildError> {
     let packet = narrow(config.get(DATA_SIZE)?);
-    let GivenPerAck(per_ack) = config.get(GIVEN_DATA_PER_ACK)?;
+    let per_ack = config.get(GIVEN_DATA_PER_ACK)?.initial();
     gradient(config, DownloadMeter::PerAck(f64::from(packet) * per_ack))
 }
 

@@ -3,7 +3,7 @@
 use super::entry::{Entry, Group, Shown, entries};
 use super::role::Role;
 
-const fn paper(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
+pub(super) const fn paper(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
     Entry {
         title,
         group: Group::Paper,

@@ -1,9 +1,11 @@
 //! Disciplines in common use (CoDel, FQ-CoDel, CAKE, DualPI2), with the options of their qdiscs in `tc`.
 
 use super::config::Config;
-use super::entry::{Entry, Group, Maker, Shown, entries};
+use super::disciplines::paper;
+use super::entry::{Entry, Group, Shown, entries};
 use super::parameter::{Context, Typed, listed, parameters};
 use super::parts::{ECN, narrow};
+use super::queues::queue;
 use super::role::Role;
 use super::value::{Kind, Value, words};
 use crate::decide::aqm::{CodelParams, Pi2Params};
@@ -14,17 +16,8 @@ use crate::units::{Bytes, Duration};
 
 const fn peer(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
     Entry {
-        title,
         group: Group::Peer,
-        shown: Shown::All,
-        ..Entry::part(Role::Qdisc, name, summary)
-    }
-}
-
-const fn queue(name: &'static str, summary: &'static str) -> Entry {
-    Entry {
-        maker: Maker::Queue,
-        ..Entry::part(Role::DataQueue, name, summary)
+        ..paper(name, title, summary)
     }
 }
 
@@ -121,14 +114,14 @@ pub(super) static DISCIPLINES: &[Entry] = entries! {
 };
 
 pub(super) static QUEUES: &[Entry] = entries! {
-    queue("codel", "A FIFO that drops or marks while packets wait too long"), source: "RFC 8289",
+    queue(Role::DataQueue, "codel", "A FIFO that drops or marks while packets wait too long"), source: "RFC 8289",
         brings: &[("data-limit", "1000p")], parameters: listed![TARGET, INTERVAL, CE_THRESHOLD, ECN];
-    queue("fq_codel", "A queue per flow under CoDel; new flows are served before old ones"),
+    queue(Role::DataQueue, "fq_codel", "A queue per flow under CoDel; new flows are served before old ones"),
         source: "RFC 8290", brings: &[("data-limit", "10240p"), ("ecn", "true")],
         parameters: listed![TARGET, INTERVAL, CE_THRESHOLD, ECN, FLOWS, QUANTUM, MEMORY_LIMIT, DROP_BATCH];
-    queue("cake", "Flow queues under COBALT, with fair shares for hosts and tins"), source: "CAKE",
+    queue(Role::DataQueue, "cake", "Flow queues under COBALT, with fair shares for hosts and tins"), source: "CAKE",
         brings: &[("data-limit", "10240p")], parameters: listed![RTT, DIFFSERV, ISOLATION, ACK_FILTER, MEMLIMIT];
-    queue("dualpi2", "Two queues, for scalable senders and for all others, with coupled AQMs"),
+    queue(Role::DataQueue, "dualpi2", "Two queues, for scalable senders and for all others, with coupled AQMs"),
         source: "RFC 9332", brings: &[("data-limit", "10000p"), ("target", "15ms")],
         parameters: listed![TARGET, TUPDATE, ALPHA, BETA, STEP_THRESH, COUPLING_FACTOR, CLASSIC_PROTECTION,
             DROP_ON_OVERLOAD, DROP_ENQUEUE, ANY_ECT],
@@ -141,7 +134,7 @@ pub(super) fn codel(config: &Config) -> Result<CodelParams, BuildError> {
         interval: config.get(INTERVAL)?,
         ecn: config.get(ECN)?,
         ce_threshold: config.get(CE_THRESHOLD)?,
-        ..CodelParams::new()
+        ..CodelParams::default()
     })
 }
 

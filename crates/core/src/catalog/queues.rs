@@ -13,7 +13,7 @@ use crate::hold::{
 use crate::packet::Packet;
 use crate::units::{Duration, Limit};
 
-const fn queue(role: Role, name: &'static str, summary: &'static str) -> Entry {
+pub(super) const fn queue(role: Role, name: &'static str, summary: &'static str) -> Entry {
     Entry {
         maker: Maker::Queue,
         ..Entry::part(role, name, summary)

@@ -10,8 +10,7 @@ use super::role::Role;
 use super::value::{Kind, Value};
 use super::values::Values;
 use crate::units::{Limit, Rate, suggestion};
-use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -37,14 +36,20 @@ pub struct ConfigError {
     pub message: String,
 }
 
+impl ConfigError {
+    /// Creates an error about a parameter's value.
+    pub fn new(parameter: &str, value: impl fmt::Display, message: impl fmt::Display) -> Self {
+        Self {
+            parameter: parameter.into(),
+            value: value.to_string(),
+            message: message.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            parameter,
-            value,
-            message,
-        } = self;
-        write!(f, "--{parameter} {value}: {message}")
+        write!(f, "--{} {}: {}", self.parameter, self.value, self.message)
     }
 }
 
@@ -117,11 +122,7 @@ pub fn resolve(
         params: resolution.values,
     };
     if config.reverse.is_none() && needs_reverse(catalog, &config) {
-        return Err(ConfigError {
-            parameter: Role::Qdisc.key().into(),
-            value: name.into(),
-            message: REVERSE_MISSING.into(),
-        });
+        return Err(ConfigError::new(Role::Qdisc.key(), name, REVERSE_MISSING));
     }
     Ok(config)
 }
@@ -165,11 +166,7 @@ impl Resolution<'_> {
         }
         let read = |text: &str| {
             let value = parameter.read(text);
-            value.map_err(|message| ConfigError {
-                parameter: name.into(),
-                value: text.into(),
-                message,
-            })
+            value.map_err(|message| ConfigError::new(name, text, message))
         };
         // A value of the surroundings counts if it is valid for this parameter.
         let suggested = || parameter.read(self.surroundings.get(name)?).ok();
@@ -200,11 +197,7 @@ fn find(
     catalog.entry(role, name).ok_or_else(|| {
         let entries = catalog.of_role(role).into_iter();
         let suggestion = suggestion(name, entries.map(|entry| entry.name));
-        ConfigError {
-            parameter: key.into(),
-            value: name.into(),
-            message: format!("unknown{suggestion}"),
-        }
+        ConfigError::new(key, name, format_args!("unknown{suggestion}"))
     })
 }
 
@@ -217,11 +210,8 @@ fn check_names(catalog: &dyn Catalog, given: &Params) -> Result<(), ConfigError>
     for (name, value) in given.iter() {
         if !known.iter().any(|parameter| parameter.name == name) {
             let suggestion = suggestion(name, known.iter().map(|parameter| parameter.name));
-            return Err(ConfigError {
-                parameter: name.into(),
-                value: value.into(),
-                message: format!("unknown parameter{suggestion}"),
-            });
+            let message = format_args!("unknown parameter{suggestion}");
+            return Err(ConfigError::new(name, value, message));
         }
     }
     Ok(())

@@ -1,42 +1,34 @@
 //! Roles of disciplines and parts.
 
-/// Role of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// A discipline: a choice of parts.
-    Qdisc,
-    /// The queue of ACKs.
-    AckQueue,
-    /// The queue of data.
-    DataQueue,
-    /// The rule that drops or marks arrivals early.
-    Aqm,
-    /// The rule that chooses the next queue.
-    Service,
-    /// The rule that changes the settings.
-    Controller,
+crate::named! {
+    /// Role of an entry. The name is that of the flag and key that select the part.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Role {
+        /// A discipline: a choice of parts.
+        Qdisc = "qdisc",
+        /// The queue of ACKs.
+        AckQueue = "ack-queue",
+        /// The queue of data.
+        DataQueue = "data-queue",
+        /// The rule that drops or marks arrivals early.
+        Aqm = "aqm",
+        /// The rule that chooses the next queue.
+        Service = "service",
+        /// The rule that changes the settings.
+        Controller = "controller",
+    }
 }
 
 impl Role {
     /// The roles of parts, in the order in which they are resolved.
-    pub const PARTS: [Self; 5] = [
-        Self::AckQueue,
-        Self::DataQueue,
-        Self::Aqm,
-        Self::Service,
-        Self::Controller,
-    ];
+    pub const PARTS: [Self; 5] = {
+        let [_, parts @ ..] = Self::ALL;
+        parts
+    };
 
     /// Name of the flag and key that select the part.
     pub const fn key(self) -> &'static str {
-        match self {
-            Self::Qdisc => "qdisc",
-            Self::AckQueue => "ack-queue",
-            Self::DataQueue => "data-queue",
-            Self::Aqm => "aqm",
-            Self::Service => "service",
-            Self::Controller => "controller",
-        }
+        self.name()
     }
 
     /// Default part.

@@ -8,11 +8,10 @@ use crate::units::{Duration, Instant, Rate, Share};
 /// Behaviour of AQ if the capacities violate eq. 11, so that no ratio fills both directions. If only a *measurement*
 /// violates eq. 11, AQ continues to use the last valid ratio. Only this rule explains why the paper's links are full at
 /// high UDP rates (sec. 4.8).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeyondLimit {
     /// Half of the uplink for each class. ACKs are lost, but they are cumulative: the download keeps most of its rate,
     /// and the upload has half of the uplink.
-    #[default]
     EqualShares,
     /// The buffer has room for only one ACK, and ACKs are served only while the data queue is empty. The paper's
     /// implementation probably did this: Figs. 5 and 6 show a full upload and no download.
@@ -26,6 +25,16 @@ pub enum DataPerAck {
     Given(f64),
     /// Measured in each interval: TCP data packets down divided by ACKs up.
     Measured,
+}
+
+impl DataPerAck {
+    /// Returns the number before any measurement.
+    pub const fn initial(self) -> f64 {
+        match self {
+            Self::Given(packets) => packets,
+            Self::Measured => 1.0,
+        }
+    }
 }
 
 /// Parameters of AQ, with the paper's symbols.
@@ -50,30 +59,12 @@ pub struct AqParams {
 }
 
 impl AqParams {
-    /// The paper's defaults: ACKs of 40 bytes, packets of 1500 bytes, one ACK per packet, an interval of 200 ms.
-    pub const fn new(up: Rate, down: Rate) -> Self {
-        Self {
-            up,
-            up_follows: true,
-            down,
-            ack_size: 40,
-            data_size: 1500,
-            data_per_ack: DataPerAck::Given(1.0),
-            interval: Duration::from_millis(200),
-            beyond_limit: BeyondLimit::EqualShares,
-        }
-    }
-
     /// Returns the data class's share of the uplink before any measurement, if all traffic is TCP.
     ///
     /// # Errors
     /// Eq. 11 does not hold for these capacities and sizes.
     pub fn static_data_share(&self) -> Result<f64, OutOfReach> {
-        let data_per_ack = match self.data_per_ack {
-            DataPerAck::Given(packets) => packets,
-            DataPerAck::Measured => 1.0,
-        };
-        self.data_share(self.capacities(0.0, 0.0), data_per_ack)
+        self.data_share(self.capacities(0.0, 0.0), self.data_per_ack.initial())
     }
 
     fn capacities(&self, non_tcp_up: f64, non_tcp_down: f64) -> Capacities {
@@ -102,10 +93,7 @@ impl AqController {
     pub fn new(params: AqParams) -> Self {
         Self {
             params,
-            data_per_ack: match params.data_per_ack {
-                DataPerAck::Given(packets) => packets,
-                DataPerAck::Measured => 1.0,
-            },
+            data_per_ack: params.data_per_ack.initial(),
             last_valid_share: params.static_data_share().ok(),
         }
     }
@@ -183,6 +171,22 @@ impl Controller for AqController {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl AqParams {
+        /// The paper's defaults: ACKs of 40 bytes, packets of 1500 bytes, one ACK per packet, an interval of 200 ms.
+        const fn new(up: Rate, down: Rate) -> Self {
+            Self {
+                up,
+                up_follows: true,
+                down,
+                ack_size: 40,
+                data_size: 1500,
+                data_per_ack: DataPerAck::Given(1.0),
+                interval: Duration::from_millis(200),
+                beyond_limit: BeyondLimit::EqualShares,
+            }
+        }
+    }
 
     #[test]
     fn shares_follow_the_links_rate_unless_the_configured_rate_is_given() {
