@@ -2,12 +2,12 @@
 
 use super::capacity::BuildError;
 use super::fifo::Fifo;
-use super::queue::{Admission, Queue};
+use super::queue::{Admission, Queue, forward};
 use crate::decide::aqm::{Codel, CodelParams, Wait};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
+use crate::qdisc::{Probe, Reading, Reason, Sink};
 use crate::units::{Instant, Limit};
 
 /// Maximum number of packets that an AQM drops per packet sent; bounds the work after a long pause.
@@ -102,6 +102,8 @@ impl<P: Packet> CodelQueue<P> {
 }
 
 impl<P: Packet> Queue<P> for CodelQueue<P> {
+    forward!(queue: drain backlog visit);
+
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         self.queue.enqueue(now, packet, admission, sink);
     }
@@ -116,24 +118,12 @@ impl<P: Packet> Queue<P> for CodelQueue<P> {
         dequeue(&mut self.codel, &self.params, now, take, &mut drops, sink)
     }
 
-    fn drain(&mut self) -> Option<P> {
-        self.queue.drain()
-    }
-
     fn head(&mut self) -> Option<Head> {
         self.queue.head()
     }
 
-    fn backlog(&self) -> Backlog {
-        self.queue.backlog()
-    }
-
     fn reads_flows(&self) -> bool {
         false
-    }
-
-    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
-        self.queue.visit(see)
     }
 
     fn tune(&mut self, settings: &Settings) {
@@ -197,7 +187,7 @@ mod tests {
     fn drops_bring_the_wait_of_a_sender_that_never_answers_below_the_buffers() {
         let drops = CodelParams {
             ecn: false,
-            ..CodelParams::new()
+            ..CodelParams::default()
         };
         let (longest, marks) = overload(drops);
         assert_eq!(marks, 0);
@@ -207,7 +197,7 @@ mod tests {
 
     #[test]
     fn capable_packets_are_marked_and_not_dropped() {
-        let (_, marks) = overload(CodelParams::new());
+        let (_, marks) = overload(CodelParams::default());
         assert!(marks > 100, "{marks}");
     }
 
@@ -215,7 +205,7 @@ mod tests {
     fn the_ce_threshold_marks_packets_that_waited_longer() {
         let params = CodelParams {
             ce_threshold: Some(Duration::from_millis(1)),
-            ..CodelParams::new()
+            ..CodelParams::default()
         };
         let mut queue = CodelQueue::new(params, Limit::Packets(10)).unwrap();
         let header = Header {

@@ -3,9 +3,9 @@
 use super::answered::Host;
 use super::capacity::BuildError;
 use super::fifo::Fifo;
-use super::queue::{Admission, Queue};
+use super::queue::{Admission, Queue, forward};
 use crate::packet::{Network, Packet};
-use crate::qdisc::{Backlog, Dequeue, Qdisc, Sink, Visit};
+use crate::qdisc::{Dequeue, Qdisc, Sink};
 use crate::units::{Instant, Limit};
 
 /// A FIFO as in most modems; the papers compare their disciplines with it.
@@ -29,6 +29,8 @@ impl<P: Packet> DropTail<P> {
 }
 
 impl<P: Packet> Qdisc<P> for DropTail<P> {
+    forward!(queue: drain backlog visit);
+
     fn enqueue(&mut self, now: Instant, packet: P, sink: &mut dyn Sink<P>) {
         let admission = Admission {
             ticket: 0,
@@ -45,14 +47,6 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
         self.queue.pop()
     }
 
-    fn drain(&mut self) -> Option<P> {
-        self.queue.drain()
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.queue.backlog()
-    }
-
     fn reads_flows(&self) -> bool {
         false
     }
@@ -63,9 +57,5 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
 
     fn follows_rates(&self) -> bool {
         true
-    }
-
-    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
-        self.queue.visit(see)
     }
 }

@@ -3,11 +3,11 @@
 use super::capacity::{BuildError, capacity};
 use super::codel::MAX_DROPS;
 use super::numbered::NumberedQueues;
-use super::queue::{Admission, Queue};
+use super::queue::{Admission, Queue, forward};
 use crate::decide::aqm::{Pi2, Pi2Params, Verdict};
 use crate::decide::service::Head;
 use crate::packet::{Ecn, FULL_PACKET, Packet};
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
+use crate::qdisc::{Probe, Reading, Reason, Sink};
 use crate::units::{Duration, Instant, Limit};
 
 /// Parameters of DualPI2, except the limit.
@@ -120,6 +120,8 @@ impl<P: Packet> DualPi2<P> {
 }
 
 impl<P: Packet> Queue<P> for DualPi2<P> {
+    forward!(queues: backlog visit);
+
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         self.update(now);
         let header = packet.header();
@@ -185,14 +187,6 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
     fn head(&mut self) -> Option<Head> {
         let (number, _) = self.next()?;
         self.queues.head(number)
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.queues.backlog()
-    }
-
-    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
-        self.queues.visit(see)
     }
 
     fn probe(&self, show: &mut Probe<'_>) {

@@ -57,10 +57,6 @@ impl<P: Packet> Queue<P> for Fifo<P> {
         }
     }
 
-    fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Option<P> {
-        self.drain()
-    }
-
     fn drain(&mut self) -> Option<P> {
         let (_, packet) = self.packets.pop_front()?;
         self.bytes = self.bytes.wrapping_sub(packet.header().len.into());

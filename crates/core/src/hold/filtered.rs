@@ -28,16 +28,6 @@ pub struct FilterBounds {
     pub max_gap: Duration,
 }
 
-impl Default for FilterBounds {
-    /// 64 full segments, and 50 ms.
-    fn default() -> Self {
-        Self {
-            max_stretch: 64 * 1460,
-            max_gap: Duration::from_millis(50),
-        }
-    }
-}
-
 /// Maximum number of ACKs that one arrival may filter.
 const MAX_FILTERED: u32 = 4;
 
@@ -124,10 +114,6 @@ impl<P: Packet> Queue<P> for AckFilter<P> {
         let known = self.acks.known(packet.header().flow);
         let arrival = self.acks.read(&packet, known, admission.opaque);
         self.offer(now, packet, &arrival, &admission, sink);
-    }
-
-    fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Option<P> {
-        self.drain()
     }
 
     fn drain(&mut self) -> Option<P> {

@@ -2,11 +2,11 @@
 
 use super::capacity::{BuildError, capacity, slots};
 use super::numbered::NumberedQueues;
-use super::queue::{Admission, Queue};
+use super::queue::{Admission, Queue, forward};
 use super::rounds::Rounds;
 use crate::decide::service::Head;
 use crate::packet::{FULL_PACKET, Packet};
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
+use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
 use crate::units::{Instant, Limit};
 use alloc::boxed::Box;
 
@@ -98,6 +98,8 @@ impl<P: Packet> FlowQueues<P> {
 }
 
 impl<P: Packet> Queue<P> for FlowQueues<P> {
+    forward!(queues: backlog visit);
+
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let Admission {
             ticket,
@@ -142,14 +144,6 @@ impl<P: Packet> Queue<P> for FlowQueues<P> {
 
     fn head(&mut self) -> Option<Head> {
         self.turn().map(|(_, head)| head)
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.queues.backlog()
-    }
-
-    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
-        self.queues.visit(see)
     }
 
     fn probe(&self, show: &mut Probe<'_>) {

@@ -3,13 +3,13 @@
 use super::capacity::{BuildError, capacity, slots};
 use super::codel;
 use super::numbered::NumberedQueues;
-use super::queue::{Admission, Queue};
+use super::queue::{Admission, Queue, forward};
 use super::rounds::Rounds;
 use crate::decide::aqm::{Codel, CodelParams};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
+use crate::qdisc::{Probe, Reading, Reason, Sink};
 use crate::units::{Instant, Limit};
 use alloc::boxed::Box;
 
@@ -128,6 +128,8 @@ impl<P: Packet> FqCodel<P> {
 }
 
 impl<P: Packet> Queue<P> for FqCodel<P> {
+    forward!(queues: backlog visit);
+
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let number = (packet.header().flow.0 % u64::from(self.params.flows.max(1))) as u32;
         let before = self.queues.backlog();
@@ -189,14 +191,6 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
         self.queues.head(number)
     }
 
-    fn backlog(&self) -> Backlog {
-        self.queues.backlog()
-    }
-
-    fn visit(&self, see: &mut Visit<'_, P>) -> bool {
-        self.queues.visit(see)
-    }
-
     fn tune(&mut self, settings: &Settings) {
         let codel = &mut self.params.codel;
         codel.target = settings.target.unwrap_or(codel.target);
@@ -220,7 +214,7 @@ mod tests {
 
     fn queue() -> FqCodel<Header> {
         let params = FqCodelParams {
-            codel: CodelParams::new(),
+            codel: CodelParams::default(),
             flows: 1024,
             quantum: 1514,
             memory_limit: 1 << 20,

@@ -113,18 +113,12 @@ impl<P: Packet, S: Copy> NumberedQueues<P, S> {
 
     pub(crate) fn remove(&mut self, number: u32, place: Place) -> Option<P> {
         let len = self.pool.get(place)?.header().len;
-        self.leaves(number, len)?;
-        let queue = self.queues.get_mut(number as usize)?;
-        self.pool.remove(&mut queue.packets, place)
-    }
-
-    /// Updates the counters for a packet of `len` bytes that is about to leave its queue.
-    fn leaves(&mut self, number: u32, len: u32) -> Option<()> {
         let queue = self.queues.get_mut(number as usize)?;
         queue.bytes = queue.bytes.wrapping_sub(len.max(1));
+        let packet = self.pool.remove(&mut queue.packets, place);
         self.longest.moves(number, false, &self.queues);
         self.backlog.leave(len);
-        Some(())
+        packet
     }
 
     /// Place of the oldest packet of a queue.

@@ -39,7 +39,9 @@ pub trait Queue<P: Packet> {
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>);
 
     /// Removes and returns the next packet. An AQM may first drop other packets into `sink`, even all of them.
-    fn dequeue(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> Option<P>;
+    fn dequeue(&mut self, _now: Instant, _sink: &mut dyn Sink<P>) -> Option<P> {
+        self.drain()
+    }
 
     /// Removes the next packet without applying an AQM. Used to move packets to another discipline.
     fn drain(&mut self) -> Option<P>;
@@ -106,6 +108,27 @@ impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for alloc::boxed::Box<Q> {
         (**self).probe(show);
     }
 }
+
+/// Implements methods of a queue by the same methods of a field.
+macro_rules! forward {
+    ($field:ident: $($method:ident)+) => { $($crate::hold::queue::forward!(@$method $field);)+ };
+    (@drain $field:ident) => {
+        fn drain(&mut self) -> Option<P> {
+            self.$field.drain()
+        }
+    };
+    (@backlog $field:ident) => {
+        fn backlog(&self) -> $crate::qdisc::Backlog {
+            self.$field.backlog()
+        }
+    };
+    (@visit $field:ident) => {
+        fn visit(&self, see: &mut $crate::qdisc::Visit<'_, P>) -> bool {
+            self.$field.visit(see)
+        }
+    };
+}
+pub(super) use forward;
 
 /// Returns an admission with room up to `limit`; the ticket is arbitrary.
 #[cfg(test)]

@@ -59,6 +59,16 @@ pub struct Pair<A, D> {
     pub data: D,
 }
 
+/// Calls a method of the queue of one class.
+macro_rules! of_class {
+    ($self:ident, $class:ident, $method:ident($($argument:ident),*)) => {
+        match $class {
+            Class::Ack => $self.ack.$method($($argument),*),
+            Class::Data => $self.data.$method($($argument),*),
+        }
+    };
+}
+
 impl<P: Packet, A: Queue<P>, D: Queue<P>> Queues<P> for Pair<A, D> {
     #[inline(always)]
     fn enqueue(
@@ -69,39 +79,24 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Queues<P> for Pair<A, D> {
         admission: Admission,
         sink: &mut dyn Sink<P>,
     ) {
-        match class {
-            Class::Ack => self.ack.enqueue(now, packet, admission, sink),
-            Class::Data => self.data.enqueue(now, packet, admission, sink),
-        }
+        of_class!(self, class, enqueue(now, packet, admission, sink));
     }
 
     #[inline(always)]
     fn dequeue(&mut self, class: Class, now: Instant, sink: &mut dyn Sink<P>) -> Option<P> {
-        match class {
-            Class::Ack => self.ack.dequeue(now, sink),
-            Class::Data => self.data.dequeue(now, sink),
-        }
+        of_class!(self, class, dequeue(now, sink))
     }
 
     fn drain(&mut self, class: Class) -> Option<P> {
-        match class {
-            Class::Ack => self.ack.drain(),
-            Class::Data => self.data.drain(),
-        }
+        of_class!(self, class, drain())
     }
 
     fn head(&mut self, class: Class) -> Option<Head> {
-        match class {
-            Class::Ack => self.ack.head(),
-            Class::Data => self.data.head(),
-        }
+        of_class!(self, class, head())
     }
 
     fn backlog(&self, class: Class) -> Backlog {
-        match class {
-            Class::Ack => self.ack.backlog(),
-            Class::Data => self.data.backlog(),
-        }
+        of_class!(self, class, backlog())
     }
 
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
@@ -122,10 +117,7 @@ impl<P: Packet, A: Queue<P>, D: Queue<P>> Queues<P> for Pair<A, D> {
     }
 
     fn probe(&self, class: Class, show: &mut Probe<'_>) {
-        match class {
-            Class::Ack => self.ack.probe(show),
-            Class::Data => self.data.probe(show),
-        }
+        of_class!(self, class, probe(show));
     }
 }
 

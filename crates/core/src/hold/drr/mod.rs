@@ -67,7 +67,6 @@ pub(crate) struct FlowRounds<P, A> {
     groups: Box<[Group]>,
     rounds: Rounds,
     random: SplitMix64,
-    isolation: Isolation,
 }
 
 impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
@@ -110,7 +109,6 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     fn of(flows: Flows<P, A>, groups: Box<[Group]>, lists: u32) -> Result<Self, BuildError> {
         let all = flows.count();
         Ok(Self {
-            isolation: flows.isolation(),
             flows,
             groups,
             rounds: Rounds::new(all, lists)?,
@@ -134,7 +132,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
 
     /// Returns a packet's hosts and DSCP, if flows or groups depend on them.
     pub(crate) fn network(&self, packet: &P, by_dscp: bool) -> Network {
-        match by_dscp || self.isolation.needs_hosts() {
+        match by_dscp || self.flows.isolation().needs_hosts() {
             true => packet.network(),
             false => Network::default(),
         }
