@@ -82,12 +82,6 @@ impl Histogram {
         self.0.iter().all(|count| *count == 0)
     }
 
-    /// Returns the smallest duration `d` such that at least this share (0 to 1) of all durations is at most `d`;
-    /// zero without durations.
-    pub fn quantile(&self, share: f64) -> Duration {
-        Duration::from_nanos(quantile_nanos(&self.hdr(), share))
-    }
-
     /// Returns the share of durations above `limit`, accurate to a bucket's width; 0 without durations.
     pub fn share_above(&self, limit: Duration) -> f64 {
         let first = bucket(limit.as_nanos().min(MAX_NANOS)) + 1;
@@ -99,7 +93,9 @@ impl Histogram {
     /// Median, 95th and 99th percentile in ms; `None` without durations.
     pub fn percentiles_ms(&self) -> Option<Percentiles> {
         let hdr = self.hdr();
-        let ms = |share| quantile_nanos(&hdr, share) as f64 / 1e6;
+        // The middle of a quantile's bucket has the smallest error.
+        let nanos = |share| hdr.median_equivalent(hdr.value_at_quantile(share));
+        let ms = |share| nanos(share) as f64 / 1e6;
         (!self.is_empty()).then(|| Percentiles {
             p50: ms(0.5),
             p95: ms(0.95),
@@ -114,14 +110,6 @@ impl Histogram {
             hdr.saturating_record_n(minimum(bucket), *count);
         }
         hdr
-    }
-}
-
-/// Returns the middle of the quantile's bucket, which has the smallest error.
-fn quantile_nanos(hdr: &Hdr, share: f64) -> u64 {
-    match hdr.is_empty() {
-        true => 0,
-        false => hdr.median_equivalent(hdr.value_at_quantile(share)),
     }
 }
 
@@ -164,17 +152,17 @@ mod tests {
     fn zero_and_the_shortest_durations_are_exact() {
         let mut histogram = Histogram::default();
         histogram.record(Duration::ZERO);
-        assert_eq!(histogram.quantile(0.99), Duration::ZERO);
+        assert_eq!(histogram.percentiles_ms().unwrap().p99, 0.0);
         histogram.clear();
         histogram.record(Duration::from_nanos(100));
-        assert_eq!(histogram.quantile(0.5), Duration::from_nanos(100));
+        assert_eq!(histogram.percentiles_ms().unwrap().p50, 1e-4);
     }
 
     #[test]
     fn a_duration_beyond_the_range_counts_as_the_longest() {
         let mut histogram = Histogram::default();
         histogram.record(Duration::from_nanos(u64::MAX));
-        let longest = histogram.quantile(0.5).as_nanos() as f64;
+        let longest = histogram.percentiles_ms().unwrap().p50 * 1e6;
         assert!((longest / MAX_NANOS as f64 - 1.0).abs() < 0.005);
     }
 

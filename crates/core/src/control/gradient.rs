@@ -5,10 +5,9 @@ use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::units::{Duration, Instant, Rate, Share};
 
 /// Utility to maximize: `U_r(x_r) + U_f(x_f)`, where `x_r` and `x_f` are the data rates of upload and download.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Utility {
     /// `x_r / C_r + x_f / C_f`: the sum of both directions' utilization by data.
-    #[default]
     Utilization,
     /// Like `Utilization`, with the upload's term times this weight (0 to 1000).
     Priority(f64),
@@ -29,10 +28,9 @@ impl Utility {
 }
 
 /// Method of measuring the download's rate from passing ACKs.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DownloadMeter {
     /// Counts the bytes that ACKs acknowledge (ACQ).
-    #[default]
     AckedBytes,
     /// Counts a fixed number of bytes for each arriving ACK (DCBQ, eq. 3).
     PerAck(f64),
@@ -65,14 +63,13 @@ impl Gamma {
 }
 
 /// Reaction if a class used less than half of its share in an interval, so that its rate does not show its demand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnusedShare {
     /// The share becomes the served rate, as in the papers: the share of an idle data class falls to
     /// [`GradientParams::min_share`].
     Follow,
     /// Both classes return to [`Gradient::INITIAL_SHARE`], but a backlogged data class that was served less than its
     /// share keeps its share.
-    #[default]
     EqualShares,
 }
 

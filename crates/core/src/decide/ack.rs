@@ -170,18 +170,13 @@ impl AckInfo {
             .fold(cumulative, u32::saturating_add)
     }
 
-    /// True if this later ACK of a flow contains all information of `older`, so that `older` may be filtered. The
-    /// module's documentation lists the rules.
+    /// Returns the group of rules that forbids dropping `older` for this later ACK of a flow. Returns `None` if this ACK
+    /// contains all information of `older`. The module's documentation lists the rules.
     ///
     /// `previous` is the ACK sent before `older`, if the sender processes that ACK. An ACK has room for only a few SACK
     /// ranges, so `previous` may report ranges that this ACK lacks.
     ///
     /// With an equal cumulative number, this ACK must have more SACKed bytes, since the sender counts plain duplicates.
-    pub fn supersedes(&self, older: &Self, previous: Option<&Self>) -> bool {
-        self.keeps(older, previous).is_none()
-    }
-
-    /// Returns the group of rules that forbids dropping `older` for this later ACK; `None` if all rules hold.
     pub fn keeps(&self, older: &Self, previous: Option<&Self>) -> Option<Unfiltered> {
         // A change of ECE, CWR or AE carries information.
         const ECN: u16 = flags::ECE | flags::CWR | flags::AE;
@@ -244,6 +239,13 @@ impl AckInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl AckInfo {
+        /// True if `older` may be filtered.
+        fn supersedes(&self, older: &Self, previous: Option<&Self>) -> bool {
+            self.keeps(older, previous).is_none()
+        }
+    }
 
     const PLAIN: AckInfo = AckInfo {
         seq: 7,

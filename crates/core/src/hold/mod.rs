@@ -65,7 +65,6 @@ pub(crate) use queue::within;
 pub use queue::{Admission, Queue};
 pub use queues::{Fifos, Pair, Queues};
 pub use regenerator::{Regenerator, RegeneratorParams, Spacing};
-pub use ring::{Ring, Vacant};
 pub(crate) use rounds::Rounds;
 pub(crate) use slab::List;
 pub use transmitter::{Transmitter, TxTime};

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 
 /// A ring buffer of fixed capacity, allocated once.
 #[derive(Clone, Debug)]
-pub struct Ring<T> {
+pub(crate) struct Ring<T> {
     places: Box<[Room<T>]>,
     // Narrower than the byte counter beside it. At equal width, the compiler would update both as a vector, which
     // costs more.
@@ -15,14 +15,14 @@ pub struct Ring<T> {
 }
 
 /// A free place at the end of a [`Ring`].
-pub struct Vacant<'a, T> {
+pub(crate) struct Vacant<'a, T> {
     place: &'a mut Room<T>,
     len: &'a mut u32,
 }
 
 impl<T> Vacant<'_, T> {
     /// Appends a value.
-    pub fn fill(self, value: T) {
+    pub(crate) fn fill(self, value: T) {
         *self.place = Room::Full(value);
         *self.len += 1;
     }
@@ -33,7 +33,7 @@ impl<T> Ring<T> {
     ///
     /// # Errors
     /// There is not enough memory.
-    pub fn new(capacity: u32) -> Result<Self, BuildError> {
+    pub(crate) fn new(capacity: u32) -> Result<Self, BuildError> {
         Ok(Self {
             places: slots(capacity as usize, |_| Room::Empty)?,
             head: 0,
@@ -42,32 +42,21 @@ impl<T> Ring<T> {
     }
 
     /// Returns the place after the newest value, if the ring has room. Without room, the caller's value is not moved.
-    pub fn vacant(&mut self) -> Option<Vacant<'_, T>> {
+    pub(crate) fn vacant(&mut self) -> Option<Vacant<'_, T>> {
         let tail = self.wrap(self.head + self.len);
         let place = self.places.get_mut(tail as usize)?;
         let len = &mut self.len;
         place.is_empty().then_some(Vacant { place, len })
     }
 
-    /// Appends a value; returns it if the ring is full.
-    pub fn push_back(&mut self, value: T) -> Result<(), T> {
-        match self.vacant() {
-            Some(vacant) => {
-                vacant.fill(value);
-                Ok(())
-            }
-            None => Err(value),
-        }
-    }
-
     /// Removes and returns the oldest value.
-    pub fn pop_front(&mut self) -> Option<T> {
+    pub(crate) fn pop_front(&mut self) -> Option<T> {
         self.pop_front_or(None, Some)
     }
 
     /// Removes the oldest value and passes it to `full`; returns `empty` if there is no value. Avoids an [`Option`],
     /// because each move would decode and encode its tag.
-    pub fn pop_front_or<R>(&mut self, empty: R, full: impl FnOnce(T) -> R) -> R {
+    pub(crate) fn pop_front_or<R>(&mut self, empty: R, full: impl FnOnce(T) -> R) -> R {
         let Some(place) = self.places.get_mut(self.head as usize) else {
             return empty;
         };
@@ -82,12 +71,12 @@ impl<T> Ring<T> {
     }
 
     /// The oldest value.
-    pub fn front(&self) -> Option<&T> {
+    pub(crate) fn front(&self) -> Option<&T> {
         self.places.get(self.head as usize)?.get()
     }
 
     /// All values, the oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let (newer, older) = self
             .places
             .split_at_checked(self.head as usize)
@@ -96,13 +85,8 @@ impl<T> Ring<T> {
     }
 
     /// Number of values.
-    pub const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.len as usize
-    }
-
-    /// True if the ring has no values.
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     fn wrap(&self, index: u32) -> u32 {
@@ -124,21 +108,20 @@ mod tests {
         let mut ring = Ring::new(3).unwrap();
         let mut expected = 0;
         for value in 0..100 {
-            if ring.push_back(value) == Err(value) {
+            if ring.vacant().is_none() {
                 assert_eq!((ring.len(), ring.front()), (3, Some(&expected)));
                 assert_eq!(ring.pop_front(), Some(expected));
                 expected += 1;
-                assert_eq!(ring.push_back(value), Ok(()));
             }
+            ring.vacant().unwrap().fill(value);
         }
         assert_eq!(ring.pop_front(), Some(97));
     }
 
     #[test]
     fn a_ring_without_places_takes_nothing() {
-        let mut ring = Ring::new(0).unwrap();
-        assert_eq!(ring.push_back(1), Err(1));
-        assert_eq!(ring.pop_front(), None);
-        assert!(ring.is_empty());
+        let mut ring = Ring::<u32>::new(0).unwrap();
+        assert!(ring.vacant().is_none());
+        assert_eq!((ring.pop_front(), ring.len()), (None, 0));
     }
 }

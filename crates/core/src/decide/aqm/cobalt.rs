@@ -122,11 +122,6 @@ impl Cobalt {
         }
     }
 
-    /// Number of signals in the current dropping state.
-    pub const fn count(&self) -> u32 {
-        self.count
-    }
-
     fn step_back(&mut self, params: &CobaltParams) {
         self.count -= 1;
         self.root = root_near(self.root, self.count);

@@ -18,9 +18,9 @@ pub struct CodelParams {
     pub ce_threshold: Option<Duration>,
 }
 
-impl CodelParams {
+impl Default for CodelParams {
     /// Linux's defaults: 5 ms, 100 ms, one Ethernet frame.
-    pub const fn new() -> Self {
+    fn default() -> Self {
         Self {
             target: Duration::from_millis(5),
             interval: Duration::from_millis(100),
@@ -36,12 +36,6 @@ impl CodelParams {
     pub fn is_beyond_ce_threshold(&self, sojourn: Duration) -> bool {
         let beyond = |limit: Duration| sojourn.as_nanos() > whole_units(limit.as_nanos());
         self.ce_threshold.is_some_and(beyond)
-    }
-}
-
-impl Default for CodelParams {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -192,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_queue_is_bad_after_an_interval_above_the_target_and_not_before() {
-        let params = CodelParams::new();
+        let params = CodelParams::default();
         let mut codel = Codel::default();
         assert!(!codel.is_bad(&params, at(1000), LONG));
         assert!(!codel.is_bad(&params, at(1099), LONG));
@@ -207,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_wait_of_exactly_the_target_is_too_long() {
-        let params = CodelParams::new();
+        let params = CodelParams::default();
         let waits = |nanos| {
             let sojourn = Duration::from_nanos(nanos);
             let wait = Wait { sojourn, ..LONG };
@@ -221,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_backlog_of_one_packet_is_never_bad() {
-        let params = CodelParams::new();
+        let params = CodelParams::default();
         let mut codel = Codel::default();
         let last = Wait {
             backlog: 1514,
@@ -234,7 +228,7 @@ mod tests {
 
     #[test]
     fn signals_come_after_an_interval_over_the_root_of_their_number() {
-        let params = CodelParams::new();
+        let params = CodelParams::default();
         let mut codel = Codel::default();
         codel.start(&params, at(1000));
         let mut last = codel.drop_next;
@@ -252,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_new_dropping_state_goes_on_where_a_recent_one_stopped() {
-        let params = CodelParams::new();
+        let params = CodelParams::default();
         let mut codel = Codel::default();
         codel.start(&params, at(1000));
         for _ in 0..9 {

@@ -7,10 +7,9 @@ use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
 /// Maximum lateness that a class makes up: at its turn, the other class's packet may still use the link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MadeUp {
     /// Time of one packet of this class, at its share. Short ACKs between long data packets get less than their share.
-    #[default]
     Own,
     /// The time of `Own`, or the time of one packet of the other class if this is longer. Each class gets its share for
     /// all packet sizes.

@@ -19,9 +19,6 @@ pub struct WeightedBytes {
 }
 
 impl WeightedBytes {
-    /// Sum of both weights.
-    pub const SCALE: u32 = Share::SCALE;
-
     /// Tolerance for the rounding error of `data_lead`, per byte of the next packets. A share has an error of up to
     /// half a step; the errors of a thousand packets may add up. The tolerance is still only a millionth of a packet.
     const ROUNDING: i64 = 1 << 10;
