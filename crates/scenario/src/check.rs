@@ -69,12 +69,12 @@ impl Scenario {
                 .iter()
                 .try_for_each(|check| check(&own))
                 .map_err(|error| {
-                    let ConfigError {
-                        parameter,
-                        value,
-                        message,
-                    } = error;
-                    bad("flow", flow, format!("{parameter} {value}: {message}"))
+                    let (name, value) = (error.parameter, error.value);
+                    ConfigError::new(
+                        "flow",
+                        flow,
+                        format_args!("{name} {value}: {}", error.message),
+                    )
                 })?;
             self.check_links("flow", flow, flow.links)?;
             check_stop("flow", flow, flow.start.unwrap_or_default(), flow.stop)?;
@@ -111,7 +111,7 @@ impl Scenario {
             check_order(name, steps)?;
             if let (Some(step), Some(_)) = (steps.first(), trace) {
                 let message = "not allowed with a trace of the same direction; use one of them";
-                return Err(bad(name, step, message));
+                return Err(ConfigError::new(name, step, message));
             }
         }
         Ok(())
@@ -145,7 +145,7 @@ impl Scenario {
         let first = self.steps_delay.first().copied();
         if let (Some(step), None) = (first, self.modem_up.or(self.modem_down)) {
             let message = "needs a modem; add --modem-up";
-            return Err(bad("steps-delay", step, message));
+            return Err(ConfigError::new("steps-delay", step, message));
         }
         check_order("steps-delay", &self.steps_delay)?;
         if let Some(rate_profile) = self.rate_profile {
@@ -336,22 +336,13 @@ fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Resul
         &Params::new(),
         place,
     )
-    .map_err(|error| bad(name, &config.qdisc, error))?;
+    .map_err(|error| ConfigError::new(name, &config.qdisc, error))?;
     if resolved == *config {
         *config = resolved;
         return Ok(());
     }
     let message = "not a complete description; take one from a result's scenario";
-    Err(bad(name, &config.qdisc, message))
-}
-
-/// Creates an error about a value.
-fn bad(name: &str, value: impl fmt::Display, message: impl fmt::Display) -> ConfigError {
-    ConfigError {
-        parameter: name.into(),
-        value: value.to_string(),
-        message: message.to_string(),
-    }
+    Err(ConfigError::new(name, &config.qdisc, message))
 }
 
 fn require(
@@ -362,7 +353,7 @@ fn require(
 ) -> Result<(), ConfigError> {
     match holds {
         true => Ok(()),
-        false => Err(bad(name, value, message)),
+        false => Err(ConfigError::new(name, value, message)),
     }
 }
 
@@ -390,7 +381,7 @@ fn check_order<T: fmt::Display>(name: &str, steps: &[Step<T>]) -> Result<(), Con
     let wrong = steps.windows(2).find(|pair| pair[1].at <= pair[0].at);
     wrong.map_or(Ok(()), |pair| {
         let message = "not later than the previous step; sort the steps by time";
-        Err(bad(name, &pair[1], message))
+        Err(ConfigError::new(name, &pair[1], message))
     })
 }
 

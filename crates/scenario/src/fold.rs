@@ -74,25 +74,26 @@ impl Fold for BTreeMap<String, f64> {
     }
 }
 
-impl Fold for Direction {
-    fn fold(runs: &[&Self], _: Statistic) -> Self {
-        *runs[0]
-    }
+/// Implements [`Fold`] by the first run's value. The grade of a mean is computed from the mean later.
+macro_rules! first {
+    ($($type:ty),+) => {$(
+        impl Fold for $type {
+            fn fold(runs: &[&Self], _: Statistic) -> Self {
+                *runs[0]
+            }
+        }
+    )+};
 }
 
-impl Fold for Grade {
-    /// Returns the first run's grade; the grade of a mean is computed from the mean.
-    fn fold(runs: &[&Self], _: Statistic) -> Self {
-        *runs[0]
-    }
-}
+first!(Direction, Grade);
 
-pub(crate) fn mean(numbers: &[f64]) -> f64 {
+/// Returns the mean of one or more numbers.
+pub fn mean(numbers: &[f64]) -> f64 {
     numbers.iter().sum::<f64>() / numbers.len() as f64
 }
 
 /// Returns the sample standard deviation; 0 for a single number.
-pub(crate) fn standard_deviation(numbers: &[f64]) -> f64 {
+pub fn standard_deviation(numbers: &[f64]) -> f64 {
     if numbers.len() < 2 {
         return 0.0;
     }

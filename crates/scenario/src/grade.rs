@@ -36,14 +36,9 @@ impl Grade {
 
     /// Returns the grade of an added delay in ms.
     pub fn of_added_ms(added: f64) -> Self {
-        match added {
-            _ if added < 5.0 => Self::APlus,
-            _ if added < 30.0 => Self::A,
-            _ if added < 60.0 => Self::B,
-            _ if added < 200.0 => Self::C,
-            _ if added < 400.0 => Self::D,
-            _ => Self::F,
-        }
+        const LIMITS: [f64; 5] = [5.0, 30.0, 60.0, 200.0, 400.0];
+        let below = LIMITS.iter().position(|limit| added < *limit);
+        Self::ALL[below.unwrap_or(LIMITS.len())]
     }
 }
 

@@ -32,6 +32,7 @@ pub use asymq_core::{Direction, measure::Percentiles};
 pub use draw::{Draw, Source, fraction, uniform};
 pub use encapsulation::{Encapsulation, Tunnel};
 pub use flow::ListedFlow;
+pub use fold::{mean, standard_deviation};
 pub use grade::Grade;
 pub use link_rate::{DelayStep, RateStep, RateTrace, Step};
 pub use links::Links;
