@@ -2,6 +2,7 @@
 
 use crate::metrics::Metrics;
 use crate::statistics::Estimate;
+use asymq_scenario::mean;
 
 /// Maximum difference between the two halves of a window, as a share of the link.
 const MAX_DRIFT: f64 = 0.05;
@@ -38,7 +39,7 @@ impl Window {
         Some(Self {
             from_s: Estimate::of(settling)?,
             cut,
-            unsettled: unsettled.iter().sum::<f64>() / unsettled.len() as f64,
+            unsettled: mean(unsettled),
             drift: [Estimate::of(up)?, Estimate::of(down)?],
         })
     }

@@ -5,7 +5,7 @@ use asymq_core::decide::ack::Unfiltered;
 use asymq_core::units::Limit;
 use asymq_scenario::{
     Direction, DirectionReport, Encapsulation, FlowResult, Goodput, ListedFlow, Percentiles, Run,
-    Scenario, Series, SojournByClass, Summary,
+    Scenario, Series, SojournByClass, Summary, mean,
 };
 use std::collections::BTreeMap;
 
@@ -261,12 +261,12 @@ fn ratio(
         .collect();
     let others = goodput.len().saturating_sub(listed.len());
     let flow = |index: usize| index.checked_sub(others).map(|index| listed[index]);
-    let mean = |first: bool| {
+    let of_group = |first: bool| {
         let of = (0..goodput.len()).filter(|index| is_first(flow(*index)) == first);
         let rates: Vec<f64> = of.map(|index| goodput[index]).collect();
-        (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+        (!rates.is_empty()).then(|| mean(&rates))
     };
-    match (mean(true), mean(false)) {
+    match (of_group(true), of_group(false)) {
         (Some(first), Some(second)) => first / second,
         _ => 1.0,
     }

@@ -1,6 +1,6 @@
 //! Measures over the time of a run: deviation, settling time, and means after settling.
 
-use asymq_scenario::{Scenario, Series};
+use asymq_scenario::{Scenario, Series, mean, standard_deviation};
 use std::collections::BTreeMap;
 
 /// Shares of the link. For each share, the time below it is a metric.
@@ -109,16 +109,6 @@ pub(crate) fn add(metrics: &mut BTreeMap<String, f64>, scenario: &Scenario, seri
     }
     let utility = mean(&data_up[from..]) + mean(&data_down[from..]);
     put("settled.utility".into(), utility);
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-fn standard_deviation(values: &[f64]) -> f64 {
-    let centre = mean(values);
-    let squares: f64 = values.iter().map(|v| (v - centre) * (v - centre)).sum();
-    (squares / (values.len() as f64 - 1.0)).sqrt()
 }
 
 #[cfg(test)]

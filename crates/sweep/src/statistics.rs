@@ -36,11 +36,7 @@ pub struct Estimate {
 impl Estimate {
     /// The estimate from one value per run; `None` without runs.
     pub fn of(values: &[f64]) -> Option<Self> {
-        let mean = match values {
-            [] => return None,
-            values => values.iter().sum::<f64>() / values.len() as f64,
-        };
-        Some(Self::around(mean, values, SHOWN))
+        (!values.is_empty()).then(|| Self::around(asymq_scenario::mean(values), values, SHOWN))
     }
 
     /// Returns `mean` with an interval at this confidence level, 0 to 1, from the spread of `values`.
@@ -49,7 +45,7 @@ impl Estimate {
         let half_width = if values.len() < 2 {
             0.0
         } else {
-            let centre = values.iter().sum::<f64>() / count;
+            let centre = asymq_scenario::mean(values);
             let squares: f64 = values.iter().map(|v| (v - centre) * (v - centre)).sum();
             student_t(count - 1.0, confidence) * (squares / (count - 1.0) / count).sqrt()
         };

@@ -2,7 +2,7 @@
 
 use crate::fnv::long;
 use crate::metrics::{self, Metrics};
-use asymq_scenario::{FlowResult, Scenario};
+use asymq_scenario::{FlowResult, Scenario, mean};
 use asymq_sim::{RunOptions, SimError, Simulator};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -125,10 +125,7 @@ impl Recording {
     /// Reduces a recorded series to at most 1000 intervals.
     pub fn of(series: &asymq_scenario::Series) -> Self {
         let step = series.up.len().div_ceil(MAX_INTERVALS).max(1);
-        let reduce = |values: &[f64]| {
-            let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
-            values.chunks(step).map(mean).map(round).collect()
-        };
+        let reduce = |values: &[f64]| values.chunks(step).map(mean).map(round).collect();
         Self {
             interval_s: series.interval_s * step as f64,
             up: reduce(&series.up),

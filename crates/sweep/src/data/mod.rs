@@ -30,36 +30,26 @@ pub struct TableOf {
     /// Name of the table and of its file.
     pub name: &'static str,
     /// Function that passes each row to a callback.
-    rows: fn(&Decided, &mut EachRow<'_>) -> io::Result<()>,
+    rows: Rows,
 }
 
+type Rows = fn(&Decided, &mut EachRow<'_>) -> io::Result<()>;
 type EachRow<'a> = dyn FnMut(Row) -> io::Result<()> + 'a;
 
 /// Every table of experiments.
 pub const TABLES: [TableOf; 5] = [
-    TableOf {
-        name: "runs",
-        rows: runs::runs,
-    },
-    TableOf {
-        name: "flows",
-        rows: runs::flows,
-    },
-    TableOf {
-        name: "time_series",
-        rows: runs::time_series,
-    },
-    TableOf {
-        name: "measures",
-        rows: results::measures,
-    },
-    TableOf {
-        name: "claims",
-        rows: results::claims,
-    },
+    TableOf::new("runs", runs::runs),
+    TableOf::new("flows", runs::flows),
+    TableOf::new("time_series", runs::time_series),
+    TableOf::new("measures", results::measures),
+    TableOf::new("claims", results::claims),
 ];
 
 impl TableOf {
+    const fn new(name: &'static str, rows: Rows) -> Self {
+        Self { name, rows }
+    }
+
     /// Returns the table, with the tool's version and fingerprint in each row.
     ///
     /// # Errors

@@ -4,7 +4,6 @@ use super::column::Row;
 use super::runs::identity;
 use super::{Cell, EachRow};
 use crate::experiment::Role;
-use crate::expression::Answer;
 use crate::seeds::Decided;
 use crate::statistics::Estimate;
 use std::io;
@@ -52,7 +51,7 @@ pub(super) fn claims(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()
                     "precondition",
                     Cell::Truth(check.role == Role::Precondition),
                 );
-                row.text("answer", answer(check.answer));
+                row.text("answer", check.answer.name());
                 row.text(
                     "point",
                     deciding.and_then(|d| d.at.as_deref()).unwrap_or_default(),
@@ -68,14 +67,6 @@ pub(super) fn claims(decided: &Decided, each: &mut EachRow<'_>) -> io::Result<()
         }
     }
     Ok(())
-}
-
-fn answer(answer: Answer) -> &'static str {
-    match answer {
-        Answer::Yes => "yes",
-        Answer::No => "no",
-        Answer::Open => "open",
-    }
 }
 
 /// Stores the mean in column `name`, and its interval in two further columns.

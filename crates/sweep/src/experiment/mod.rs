@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) const FOUND: &str = "found";
 
 /// A checked figure or table. Its claims name existing series, and its scenarios can run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Experiment {
     /// `PAPER/FIGURE`, like `aq/figure-05`; for a user's file, `own/` and the file's name.
     pub name: String,

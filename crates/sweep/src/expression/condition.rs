@@ -2,7 +2,7 @@
 
 use super::grammar::{self, SyntaxError};
 use super::relation::{Basis, Relation, Tolerance};
-use super::{Expression, Sample, pairwise};
+use super::{Expression, Sample, points};
 use std::fmt;
 
 /// Accepted range of a difference.
@@ -16,15 +16,17 @@ pub struct Range {
     pub closed: bool,
 }
 
-/// Result of a condition, from the best to the worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Answer {
-    /// The confidence interval lies within the accepted range.
-    Yes,
-    /// The confidence interval contains an end of the range.
-    Open,
-    /// The confidence interval lies outside the range.
-    No,
+asymq_core::named! {
+    /// Result of a condition, from the best to the worst.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Answer {
+        /// The confidence interval lies within the accepted range.
+        Yes = "yes",
+        /// The confidence interval contains an end of the range.
+        Open = "open",
+        /// The confidence interval lies outside the range.
+        No = "no",
+    }
 }
 
 impl Range {
@@ -155,14 +157,14 @@ impl Condition {
         let compare = |subject: &Sample, object: &Sample, accepted, places| Comparison {
             subject: subject.clone(),
             object: object.clone(),
-            difference: subject.with(object, |a, b| a - b),
+            difference: Sample::computed(&[subject, object], |of| of[0] - of[1]),
             accepted,
             places,
         };
         if !self.relation.is_trend() {
             let closed = within > 0.0 || self.relation == Relation::Equal;
             // A single value combines with every value of the longer list.
-            let count = pairwise(subject, object, |a, _| a)?.len();
+            let count = points([subject.len(), object.len()])?;
             let at = |list: &[Sample], place: usize| list.get(place).or(list.first()).cloned();
             let point = |place| {
                 let (a, b) = (at(subject, place)?, at(object, place)?);

@@ -6,6 +6,7 @@
 
 use asymq_core::control::model::{AckDemand, Amp, Capacities};
 use asymq_core::overhead::Overhead;
+use asymq_scenario::mean;
 
 mod condition;
 mod grammar;
@@ -42,22 +43,21 @@ impl PartialEq for Function {
     }
 }
 
-/// Method of evaluating a call. It returns `None` if lists differ in length.
+/// Method of evaluating a call.
 #[derive(Debug)]
 enum Rule {
-    /// Reduces one list to a number.
+    /// Reduces one list to a number; `None` for an empty list.
     Fold(fn(&[Sample]) -> Option<Sample>),
-    /// Computes a new list from lists.
-    Lists(fn(&[Vec<Sample>]) -> Option<Vec<Sample>>),
+    /// Computes a number from one number of each list.
+    Each(fn(&[f64]) -> f64),
 }
 
 static FUNCTIONS: [Function; 12] = [
     fold("max", |list| extreme(list, 1.0)),
     fold("min", |list| extreme(list, -1.0)),
     fold("mean", |list| {
-        let sum = list.iter().cloned();
-        let sum = sum.reduce(|a, b| a.with(&b, |a, b| a + b))?;
-        Some(sum.map(|sum| sum / list.len() as f64))
+        let points: Vec<_> = list.iter().collect();
+        (!list.is_empty()).then(|| Sample::computed(&points, mean))
     }),
     fold("median", |list| {
         let mut sorted: Vec<_> = list.iter().collect();
@@ -66,30 +66,26 @@ static FUNCTIONS: [Function; 12] = [
     }),
     fold("first", |list| list.first().cloned()),
     fold("last", |list| list.last().cloned()),
-    lists("least", 2, |of| pair(of, f64::min)),
-    lists("atm", 1, |of| {
-        each(of, |bytes| Overhead::AAL5.charge_len(bytes as u32).into())
+    each("least", 2, |of| of[0].min(of[1])),
+    each("atm", 1, |of| {
+        Overhead::AAL5.charge_len(of[0] as u32).into()
     }),
-    lists("atm-llc", 1, |of| {
-        each(of, |bytes| {
-            Overhead::AAL5_LLC.charge_len(bytes as u32).into()
-        })
+    each("atm-llc", 1, |of| {
+        Overhead::AAL5_LLC.charge_len(of[0] as u32).into()
     }),
     // Data's share of the uplink by AQ's eq. 7: `eq7( up , down , ack , data )`.
-    lists("eq7", 4, |of| by_means(of, eq7)),
+    each("eq7", 4, eq7),
     // Normalized asymmetry: `k( up , down , ack , data )`.
-    lists("k", 4, |of| {
-        by_means(of, |all| amp(all).asymmetry(&Overhead::default()))
-    }),
+    each("k", 4, |of| amp(of).asymmetry(&Overhead::default())),
     // The AMP model's bound in bit/s: `amp( up , down , ack , packet , m )`.
-    lists("amp", 5, |of| by_means(of, |all| amp(all).throughput())),
+    each("amp", 5, |of| amp(of).throughput()),
 ];
 
 static OPERATORS: [Function; 4] = [
-    lists("+", 2, |of| pair(of, |a, b| a + b)),
-    lists("-", 2, |of| pair(of, |a, b| a - b)),
-    lists("*", 2, |of| pair(of, |a, b| a * b)),
-    lists("/", 2, |of| pair(of, |a, b| a / b)),
+    each("+", 2, |of| of[0] + of[1]),
+    each("-", 2, |of| of[0] - of[1]),
+    each("*", 2, |of| of[0] * of[1]),
+    each("/", 2, |of| of[0] / of[1]),
 ];
 
 const fn fold(name: &'static str, rule: fn(&[Sample]) -> Option<Sample>) -> Function {
@@ -100,15 +96,11 @@ const fn fold(name: &'static str, rule: fn(&[Sample]) -> Option<Sample>) -> Func
     }
 }
 
-const fn lists(
-    name: &'static str,
-    arity: usize,
-    rule: fn(&[Vec<Sample>]) -> Option<Vec<Sample>>,
-) -> Function {
+const fn each(name: &'static str, arity: usize, rule: fn(&[f64]) -> f64) -> Function {
     Function {
         name,
         arity,
-        rule: Rule::Lists(rule),
+        rule: Rule::Each(rule),
     }
 }
 
@@ -116,18 +108,6 @@ const fn lists(
 fn extreme(list: &[Sample], sign: f64) -> Option<Sample> {
     let by_mean = |a: &&Sample, b: &&Sample| (sign * a.mean).total_cmp(&(sign * b.mean));
     list.iter().max_by(by_mean).cloned()
-}
-
-fn each(arguments: &[Vec<Sample>], f: fn(f64) -> f64) -> Option<Vec<Sample>> {
-    let list = arguments.first()?.iter();
-    Some(list.map(|sample| sample.map(f)).collect())
-}
-
-fn pair(arguments: &[Vec<Sample>], f: fn(f64, f64) -> f64) -> Option<Vec<Sample>> {
-    match arguments {
-        [left, right] => pairwise(left, right, f),
-        _ => None,
-    }
 }
 
 /// Applies the AMP model to `[up, down, ack, packet]` and M. In each direction, only one class uses the link.
@@ -154,34 +134,12 @@ fn eq7(arguments: &[f64]) -> f64 {
     rates.map_or(0.0, |rates| rates.data_share())
 }
 
-/// Applies `f` to the means of the arguments at each point. The arguments are settings, so they are equal in all runs.
-fn by_means(arguments: &[Vec<Sample>], f: impl Fn(&[f64]) -> f64) -> Option<Vec<Sample>> {
-    let points = arguments.iter().map(Vec::len).max()?;
-    let point = |place: usize| {
-        let means: Option<Vec<f64>> = arguments
-            .iter()
-            .map(|list| match list.as_slice() {
-                [one] => Some(one.mean),
-                list => list.get(place).map(|sample| sample.mean),
-            })
-            .collect();
-        let of = f(&means?);
-        let longest = arguments.iter().find(|list| list.len() == points)?;
-        Some(longest.get(place)?.map(|_| of))
-    };
-    (0..points).map(point).collect()
-}
-
-/// Applies `f` to each pair of values. A list with one number combines with every number of the other list.
-fn pairwise(left: &[Sample], right: &[Sample], f: impl Fn(f64, f64) -> f64) -> Option<Vec<Sample>> {
-    match (left, right) {
-        (left, right) if left.len() == right.len() => {
-            Some(left.iter().zip(right).map(|(a, b)| a.with(b, &f)).collect())
-        }
-        (left, [b]) => Some(left.iter().map(|a| a.with(b, &f)).collect()),
-        ([a], right) => Some(right.iter().map(|b| a.with(b, &f)).collect()),
-        _ => None,
-    }
+/// Number of points when lists of these lengths are combined. A list with one number combines with every point; `None`
+/// if other lengths differ.
+fn points(lengths: impl IntoIterator<Item = usize>) -> Option<usize> {
+    let mut longer = lengths.into_iter().filter(|length| *length != 1);
+    let count = longer.next().unwrap_or(1);
+    longer.all(|length| length == count).then_some(count)
 }
 
 impl Expression {
@@ -248,11 +206,19 @@ impl Expression {
                 Node::Number(number) => Some(vec![Sample::constant(*number)]),
                 Node::Name(name) => lookup(name),
                 Node::Call(function, arguments) => {
-                    let values: Option<Vec<_>> =
+                    let lists: Option<Vec<_>> =
                         arguments.iter().map(|a| samples(a, lookup)).collect();
+                    let lists = lists?;
                     match function.rule {
-                        Rule::Fold(fold) => Some(vec![fold(values?.first()?)?]),
-                        Rule::Lists(rule) => rule(&values?),
+                        Rule::Fold(fold) => Some(vec![fold(lists.first()?)?]),
+                        Rule::Each(rule) => {
+                            let count = points(lists.iter().map(Vec::len))?;
+                            let point = |place| {
+                                let at = lists.iter().map(|list| &list[place % list.len()]);
+                                Sample::computed(&at.collect::<Vec<_>>(), rule)
+                            };
+                            Some((0..count).map(point).collect())
+                        }
                     }
                 }
             }
@@ -281,7 +247,7 @@ mod tests {
     #[test]
     fn a_difference_is_taken_seed_by_seed_over_the_seeds_that_both_have() {
         let (long, short) = (Sample::of(&[1.0, 2.0, 30.0]), Sample::of(&[0.5, 1.5]));
-        let difference = long.with(&short, |a, b| a - b);
+        let difference = Sample::computed(&[&long, &short], |of| of[0] - of[1]);
         assert_eq!(difference, Sample::of(&[0.5, 0.5]));
     }
 

@@ -1,5 +1,7 @@
 //! Value of an expression, with its variation over the runs.
 
+use asymq_scenario::mean;
+
 /// Value of an expression for the means of the runs, and for each run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
@@ -23,36 +25,30 @@ impl Sample {
         }
     }
 
-    /// Applies `f` to the mean and to each run.
-    pub(super) fn map(&self, f: impl Fn(f64) -> f64) -> Self {
-        let runs = self.runs.as_ref();
+    /// Applies `f` to the means of these samples, and to their runs with the same seed.
+    pub(super) fn computed(samples: &[&Self], f: impl Fn(&[f64]) -> f64) -> Self {
+        let lengths = || {
+            samples
+                .iter()
+                .filter_map(|sample| Some(sample.runs.as_ref()?.len()))
+        };
+        let of = |value: &dyn Fn(&Self, &[f64]) -> f64| {
+            let values = samples.iter().map(|sample| match &sample.runs {
+                Some(runs) => value(sample, runs),
+                None => sample.mean,
+            });
+            f(&values.collect::<Vec<_>>())
+        };
+        let count = lengths().min();
+        // Points may have different numbers of seeds. Only seeds that all have are compared.
+        let equal = lengths().all(|length| Some(length) == count);
+        let runs = (0..count.unwrap_or(0)).map(|run| of(&|_, runs| runs[run]));
         Self {
-            mean: f(self.mean),
-            runs: runs.map(|runs| runs.iter().map(|&run| f(run)).collect()),
+            mean: of(&|sample, runs| match (count, equal) {
+                (Some(count), false) => mean(&runs[..count]),
+                _ => sample.mean,
+            }),
+            runs: count.map(|_| runs.collect()),
         }
     }
-
-    /// Applies `f` to both means, and to each pair of runs with the same seed.
-    pub(super) fn with(&self, other: &Self, f: impl Fn(f64, f64) -> f64) -> Self {
-        match (&self.runs, &other.runs) {
-            (_, None) => self.map(|value| f(value, other.mean)),
-            (None, Some(_)) => other.map(|value| f(self.mean, value)),
-            (Some(left), Some(right)) => {
-                let runs: Vec<f64> = left.iter().zip(right).map(|(&a, &b)| f(a, b)).collect();
-                // Points may have different numbers of seeds. Only seeds that both have are compared.
-                let means = match left.len() == right.len() {
-                    true => f(self.mean, other.mean),
-                    false => f(mean(&left[..runs.len()]), mean(&right[..runs.len()])),
-                };
-                Self {
-                    mean: means,
-                    runs: Some(runs),
-                }
-            }
-        }
-    }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }

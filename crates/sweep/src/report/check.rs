@@ -2,6 +2,7 @@
 
 use super::columns::Columns;
 use super::contents::shown_for;
+use super::figure::ends;
 use super::markdown::compared;
 use super::verdict::{badge, reason};
 use crate::experiment::Role;
@@ -75,12 +76,7 @@ fn strip(class: &'static str, deciding: &Deciding) -> impl RenderOnce + use<> {
     let low = expected.mean + deciding.accepted.low;
     let high = expected.mean + deciding.accepted.high;
     let intervals = [found.low(), found.high(), expected.low(), expected.high()];
-    let ends = intervals
-        .into_iter()
-        .chain([low, high])
-        .filter(|end| end.is_finite());
-    let minimum = ends.clone().fold(f64::INFINITY, f64::min);
-    let maximum = ends.fold(f64::NEG_INFINITY, f64::max);
+    let (minimum, maximum) = ends(intervals.into_iter().chain([low, high]));
     let span = if maximum > minimum {
         maximum - minimum
     } else {

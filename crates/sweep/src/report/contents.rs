@@ -8,6 +8,13 @@ use horrorshow::{RenderOnce, owned_html};
 
 pub(super) type Found<'a> = (&'a Outcome, Vec<Finding<'a>>);
 
+pub(super) fn with_findings<'a>(outcomes: &[&'a Outcome]) -> Vec<Found<'a>> {
+    outcomes
+        .iter()
+        .map(|&outcome| (outcome, outcome.findings()))
+        .collect()
+}
+
 /// Style rules of the filter. A verdict's button hides elements without a claim of this verdict.
 pub(super) fn filter_rules() -> String {
     let rule = |verdict| {

@@ -8,6 +8,7 @@ use crate::outcome::Outcome;
 use crate::statistics::Estimate;
 use crate::store::Recording;
 use asymq_charts::{Axis, Colour, MUTED, SERIES};
+use asymq_scenario::mean;
 use horrorshow::{Raw, RenderOnce, owned_html};
 
 /// Maximum number of points of a time series in a panel: about one per pixel.
@@ -240,7 +241,6 @@ impl<'a> Figure<'a> {
         let average = self.chart.over == Over::Average;
         let reduced = |recording: &Recording| -> Vec<f64> {
             let all = along(recording, expression, average);
-            let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
             all.chunks(together).map(mean).collect()
         };
         let runs: Vec<Vec<f64>> = recordings.iter().map(reduced).collect();
@@ -300,7 +300,8 @@ fn along(recording: &Recording, expression: &Expression, average: bool) -> Vec<f
     values
 }
 
-fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+/// Returns the smallest and the largest finite value.
+pub(super) fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.filter(|value| value.is_finite()).fold(
         (f64::INFINITY, f64::NEG_INFINITY),
         |(minimum, maximum), v| (minimum.min(v), maximum.max(v)),

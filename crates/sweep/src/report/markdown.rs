@@ -2,7 +2,7 @@
 
 use super::Origin;
 use super::columns::Columns;
-use super::contents::groups;
+use super::contents::{groups, with_findings};
 use super::verdict::{counts, meaning, reason, words};
 use crate::experiment::Experiment;
 use crate::expression::{Answer, Condition, Relation};
@@ -17,11 +17,7 @@ use std::fmt::Write as _;
 pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
     let preview = origin.preview;
     let (outcomes, columns) = Columns::of(outcomes, origin.preview);
-    let findings: Vec<(&Outcome, Vec<Finding<'_>>)> = outcomes
-        .iter()
-        .copied()
-        .map(|outcome| (outcome, outcome.findings()))
-        .collect();
+    let findings = with_findings(&outcomes);
     let all = || findings.iter().flat_map(|(_, findings)| findings);
     let mut text = Text::default();
     match &outcomes[..] {

@@ -2,7 +2,7 @@
 
 use super::Origin;
 use super::columns::Columns;
-use super::contents::{Found, contents, filter, filter_rules, groups, of_paper};
+use super::contents::{Found, contents, filter, filter_rules, groups, of_paper, with_findings};
 use super::section::section;
 use super::verdict::{badge, counts, meaning, words};
 use crate::outcome::Outcome;
@@ -16,11 +16,7 @@ use horrorshow::{Raw, RenderOnce, Template, html, owned_html};
 pub fn page(outcomes: &[Outcome], origin: &Origin, files: &[String]) -> anyhow::Result<String> {
     let (outcomes, columns) = Columns::of(outcomes, origin.preview);
     let (outcomes, columns) = (&outcomes[..], &columns);
-    let findings: Vec<Found<'_>> = outcomes
-        .iter()
-        .copied()
-        .map(|outcome| (outcome, outcome.findings()))
-        .collect();
+    let findings = with_findings(outcomes);
     let own = outcomes.iter().all(|outcome| outcome.experiment.is_own());
     let title = match outcomes {
         [only] if own => only.experiment.title.as_str(),

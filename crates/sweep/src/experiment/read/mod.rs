@@ -59,21 +59,16 @@ impl Reader<'_> {
             title: file.title.clone(),
             says: file.says.clone(),
             search: file.search.clone(),
-            assumptions: Vec::new(),
             points: vec![Point {
                 label: String::new(),
                 position: 0.0,
                 named: true,
             }],
-            axis: String::new(),
-            swept: Vec::new(),
-            series: Vec::new(),
             measures: self.measures(&file)?,
-            charts: Vec::new(),
             is_table: file.table,
-            claims: Vec::new(),
             cut: 1.0,
             has_found: table.contains_key("found"),
+            ..Experiment::default()
         };
         if let Some(axis) = file.sweep.first().map(Spanned::get_ref) {
             experiment.points = axis.values.iter().enumerate().map(point).collect();
