@@ -31,14 +31,6 @@ pub struct Player {
     pub samples: Vec<f32>,
 }
 
-/// Records that the simulator makes for the page.
-const OPTIONS: RunOptions<'static> = RunOptions {
-    series: true,
-    capture_up: None,
-    capture_down: None,
-    pulse: None,
-};
-
 impl Player {
     /// Opens the first run of arguments like `--up=1mbit`, one per line, in the syntax of `asymq sim`.
     ///
@@ -49,7 +41,11 @@ impl Player {
         let args = args.map_err(|error| error.to_string())?;
         let scenario = args.resolve(&Defaults::sim());
         let scenario = scenario.map_err(|error| error.to_string())?;
-        let steps = Steps::new(&scenario, scenario.seed, OPTIONS);
+        let options = RunOptions {
+            series: true,
+            ..RunOptions::default()
+        };
+        let steps = Steps::new(&scenario, scenario.seed, options);
         Ok(Self {
             steps: steps.map_err(|error| error.to_string())?,
             intervals: scenario.duration.as_nanos().div_ceil(LONGEST.as_nanos()),
