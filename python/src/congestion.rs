@@ -21,52 +21,73 @@ pub(crate) struct Connection {
     seed: u64,
 }
 
-/// Measurements of one ACK. Times in ns, volumes in segments, the rate in segments per second.
-#[pyclass(frozen, module = "asymq", get_all)]
-pub(crate) struct AckSample {
-    /// Arrival time of the ACK.
-    now: u64,
-    /// The acknowledgement number.
-    ack: u64,
-    /// Number of the segment after the highest one sent.
-    end: u64,
-    /// Round-trip time; `None` if the ACK acknowledges only retransmitted segments.
-    rtt: Option<u64>,
-    /// Total number of delivered segments.
-    total: u64,
-    /// Segments that this ACK newly delivers.
-    newly: u64,
-    /// Total number of delivered segments when the newest of the `newly` delivered ones was sent.
-    prior: u64,
-    /// Segments delivered since that segment was sent.
-    delivered: u64,
-    /// Delivery rate since that segment was sent; 0 if unreliable.
-    rate: f64,
-    /// Segments lost since that segment was sent.
-    lost: u64,
-    /// Segments in flight when that segment was sent.
-    sent_in_flight: u64,
-    /// True if the application limited the sending when that segment was sent.
-    app_limited: bool,
-    /// Segments in flight now.
-    in_flight: u64,
-    /// True if the window was full at some time in the last round trip.
-    window_limited: bool,
+/// Declares a class whose fields are copies of the fields of a type of the simulator.
+macro_rules! shows {
+    ($source:ty; $(#[$doc:meta])+ struct $class:ident { $($(#[$about:meta])+ $field:ident: $type:ty,)+ }) => {
+        $(#[$doc])+
+        #[pyclass(frozen, module = "asymq", get_all)]
+        pub(crate) struct $class {
+            $($(#[$about])+ $field: $type,)+
+        }
+
+        impl From<&$source> for $class {
+            fn from(shown: &$source) -> Self {
+                Self { $($field: shown.$field),+ }
+            }
+        }
+    };
 }
 
-/// A segment that is considered lost. Volumes in segments.
-#[pyclass(frozen, module = "asymq", get_all)]
-pub(crate) struct LostSegment {
-    /// Number of the segment; 0 is the SYN.
-    number: u64,
-    /// Segments in flight when it was sent, including this segment.
-    in_flight: u64,
-    /// Segments lost since it was sent, including this segment.
-    lost: u64,
-    /// Segments delivered so far.
-    delivered: u64,
-    /// True if the application limited the sending when it was sent.
-    app_limited: bool,
+shows! {
+    Sample;
+    /// Measurements of one ACK. Times in ns, volumes in segments, the rate in segments per second.
+    struct AckSample {
+        /// Arrival time of the ACK.
+        now: u64,
+        /// The acknowledgement number.
+        ack: u64,
+        /// Number of the segment after the highest one sent.
+        end: u64,
+        /// Round-trip time; `None` if the ACK acknowledges only retransmitted segments.
+        rtt: Option<u64>,
+        /// Total number of delivered segments.
+        total: u64,
+        /// Segments that this ACK newly delivers.
+        newly: u64,
+        /// Total number of delivered segments when the newest of the `newly` delivered ones was sent.
+        prior: u64,
+        /// Segments delivered since that segment was sent.
+        delivered: u64,
+        /// Delivery rate since that segment was sent; 0 if unreliable.
+        rate: f64,
+        /// Segments lost since that segment was sent.
+        lost: u64,
+        /// Segments in flight when that segment was sent.
+        sent_in_flight: u64,
+        /// True if the application limited the sending when that segment was sent.
+        app_limited: bool,
+        /// Segments in flight now.
+        in_flight: u64,
+        /// True if the window was full at some time in the last round trip.
+        window_limited: bool,
+    }
+}
+
+shows! {
+    Lost;
+    /// A segment that is considered lost. Volumes in segments.
+    struct LostSegment {
+        /// Number of the segment; 0 is the SYN.
+        number: u64,
+        /// Segments in flight when it was sent, including this segment.
+        in_flight: u64,
+        /// Segments lost since it was sent, including this segment.
+        lost: u64,
+        /// Segments delivered so far.
+        delivered: u64,
+        /// True if the application limited the sending when it was sent.
+        app_limited: bool,
+    }
 }
 
 /// Python class of a congestion control, with the optional methods that the class has.
@@ -241,11 +262,7 @@ impl PyCongestion {
         }
         if self.paces {
             let rate = object.getattr(intern!(py, "pacing_rate"))?;
-            self.pacing_rate = if rate.is_none() {
-                None
-            } else {
-                Some(number(&rate))
-            };
+            self.pacing_rate = (!rate.is_none()).then(|| number(&rate));
             if self
                 .pacing_rate
                 .is_some_and(|rate| !(rate > 0.0 && rate.is_finite()))
@@ -256,6 +273,15 @@ impl PyCongestion {
         }
         Ok(())
     }
+}
+
+/// Implements events by calls of a method of [`PyCongestion`].
+macro_rules! events {
+    ($($tell:ident: $($event:ident($($argument:ident: $type:ty),*))+;)+) => {$($(
+        fn $event(&mut self, $($argument: $type),*) {
+            self.$tell(stringify!($event), ($($argument,)*));
+        }
+    )+)+};
 }
 
 impl CongestionControl for PyCongestion {
@@ -271,82 +297,22 @@ impl CongestionControl for PyCongestion {
         self.pacing_rate
     }
 
-    fn on_established(&mut self, initial_window: f64) {
-        self.tell("on_established", (initial_window,));
-    }
-
-    fn on_ack(&mut self, acked: u64, now: u64, srtt: u64) {
-        self.tell("on_ack", (acked, now, srtt));
-    }
-
-    fn on_fast_retransmit(&mut self, flight: f64) {
-        self.tell("on_fast_retransmit", (flight,));
-    }
-
-    fn on_selective_loss(&mut self, flight: f64) {
-        self.tell("on_selective_loss", (flight,));
-    }
-
-    fn on_mark(&mut self, flight: f64) {
-        self.tell("on_mark", (flight,));
-    }
-
-    fn on_timeout(&mut self, flight: f64) {
-        self.tell("on_timeout", (flight,));
-    }
-
-    fn on_duplicate_ack(&mut self) {
-        self.tell_optional("on_duplicate_ack", ());
-    }
-
-    fn on_partial_ack(&mut self, acked: u64) {
-        self.tell_optional("on_partial_ack", (acked,));
-    }
-
-    fn on_recovered(&mut self) {
-        self.tell_optional("on_recovered", ());
-    }
-
-    fn on_idle(&mut self, restart_window: f64) {
-        self.tell_optional("on_idle", (restart_window,));
-    }
-
-    fn on_echo(&mut self, acked: u64, marked: u64, una: u64, end: u64) {
-        self.tell_optional("on_echo", (acked, marked, una, end));
+    events! {
+        tell: on_established(initial_window: f64) on_ack(acked: u64, now: u64, srtt: u64)
+            on_fast_retransmit(flight: f64) on_selective_loss(flight: f64) on_mark(flight: f64) on_timeout(flight: f64);
+        tell_optional: on_duplicate_ack() on_partial_ack(acked: u64) on_recovered() on_idle(restart_window: f64)
+            on_echo(acked: u64, marked: u64, una: u64, end: u64);
     }
 
     fn on_sample(&mut self, sample: &Sample) {
         if self.has("on_sample") {
-            let sample = AckSample {
-                now: sample.now,
-                ack: sample.ack,
-                end: sample.end,
-                rtt: sample.rtt,
-                total: sample.total,
-                newly: sample.newly,
-                prior: sample.prior,
-                delivered: sample.delivered,
-                rate: sample.rate,
-                lost: sample.lost,
-                sent_in_flight: sample.sent_in_flight,
-                app_limited: sample.app_limited,
-                in_flight: sample.in_flight,
-                window_limited: sample.window_limited,
-            };
-            self.tell("on_sample", (sample,));
+            self.tell("on_sample", (AckSample::from(sample),));
         }
     }
 
     fn on_lost(&mut self, now: u64, lost: &Lost) {
         if self.has("on_lost") {
-            let lost = LostSegment {
-                number: lost.number,
-                in_flight: lost.in_flight,
-                lost: lost.lost,
-                delivered: lost.delivered,
-                app_limited: lost.app_limited,
-            };
-            self.tell("on_lost", (now, lost));
+            self.tell("on_lost", (now, LostSegment::from(lost)));
         }
     }
 }

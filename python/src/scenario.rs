@@ -126,7 +126,7 @@ impl Scenario {
     /// Warnings about unusual settings that might be mistakes.
     #[getter]
     fn warnings(&self) -> Vec<String> {
-        self.resolved.warnings().into_iter().collect()
+        self.resolved.warnings()
     }
 
     /// Restores a scenario from its JSON or from a whole result's JSON, with its original words.

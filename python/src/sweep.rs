@@ -6,6 +6,7 @@ use crate::simulate::{interruptible, raised};
 use crate::table::Columns;
 use anyhow::Context as _;
 use asymq_args::Defaults;
+use asymq_core::units::either;
 use asymq_sweep::data;
 use asymq_sweep::data::parts;
 use asymq_sweep::experiment::{self, Experiment};
@@ -351,13 +352,9 @@ impl Findings {
     /// Returns a table of docs/research/data.md by its name.
     fn table(&self, name: &str) -> PyResult<Columns> {
         let Some(table) = data::TABLES.iter().find(|table| table.name == name) else {
-            let (last, others) = data::TABLES.split_last().expect("there are tables");
-            let others: Vec<&str> = others.iter().map(|table| table.name).collect();
-            return Err(ScenarioError::new_err(format!(
-                "table {name:?}: unknown; use {} or {}",
-                others.join(", "),
-                last.name
-            )));
+            let names = either(&data::TABLES.map(|table| table.name));
+            let message = format!("table {name:?}: unknown; use {names}");
+            return Err(ScenarioError::new_err(message));
         };
         let table = table.table(&self.decided, &self.origin);
         Ok(Columns::of(&table.map_err(|error| failure(&error))?))
