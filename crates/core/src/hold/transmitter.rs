@@ -25,11 +25,6 @@ impl TxTime {
         }
     }
 
-    /// The rate.
-    pub const fn rate(&self) -> Rate {
-        self.rate
-    }
-
     /// Transmission time of `bytes`, rounded up.
     pub const fn of(&self, bytes: u32) -> Duration {
         const BIT_NANOS_PER_BYTE: u64 = 8_000_000_000;

@@ -114,22 +114,16 @@ pub(super) fn print_scaled(
     scale: &[(u64, &str)],
 ) -> fmt::Result {
     // The largest unit that is at most the value and shows it exactly. The smallest unit is always exact.
-    for &(unit, name) in scale {
-        let (whole, rest) = (value / unit, value % unit);
-        let thousandths = rest.saturating_mul(1000);
-        if value >= unit && thousandths.is_multiple_of(unit) {
-            let mut text = whole.to_string();
-            let fraction = (1000 + thousandths / unit).to_string();
-            if let Some(digits) = fraction.strip_prefix('1').filter(|_| thousandths > 0) {
-                text.push('.');
-                text.push_str(digits.trim_end_matches('0'));
-            }
-            text.push_str(name);
-            return f.pad(&text);
-        }
+    let thousandths = |unit: u64| (value % unit).saturating_mul(1000);
+    let exact =
+        |&&(unit, _): &&(u64, &str)| value >= unit && thousandths(unit).is_multiple_of(unit);
+    let &(unit, name) = scale.iter().find(exact).unwrap_or(&scale[scale.len() - 1]);
+    let mut text = (value / unit).to_string();
+    let fraction = (1000 + thousandths(unit) / unit).to_string();
+    if let Some(digits) = fraction.strip_prefix('1').filter(|_| thousandths(unit) > 0) {
+        text.push('.');
+        text.push_str(digits.trim_end_matches('0'));
     }
-    let (_, name) = scale[scale.len() - 1];
-    let mut text = value.to_string();
     text.push_str(name);
     f.pad(&text)
 }

@@ -34,12 +34,6 @@ impl Instant {
         self.0
     }
 
-    /// Seconds since the epoch, for reports.
-    #[cfg(feature = "control")]
-    pub const fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e9
-    }
-
     /// Time passed since `earlier`; zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
