@@ -7,7 +7,7 @@ use arrow_array::{
     RecordBatchOptions, StringArray, UInt64Array,
 };
 use arrow_schema::{Field, Schema, SchemaRef};
-use asymq_sweep::data::{self, Cell, Kind};
+use asymq_sweep::data::{self, Cell};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyList};
@@ -47,17 +47,20 @@ impl Columns {
 
 /// Converts cells to an array of their kind. If kinds are mixed, converts them to texts.
 fn array(cells: &[&Option<Cell>]) -> ArrayRef {
-    let cells = || cells.iter().map(|cell| cell.as_ref());
-    match Kind::of_all(cells().flatten()) {
-        Kind::Number => Arc::new(cells().map(|c| c?.number()).collect::<Float64Array>()),
-        Kind::Whole => Arc::new(cells().map(|c| c?.whole()).collect::<UInt64Array>()),
-        Kind::Truth => Arc::new(cells().map(|c| c?.truth()).collect::<BooleanArray>()),
-        Kind::Text => Arc::new(
-            cells()
-                .map(|c| Some(c?.to_string()))
-                .collect::<StringArray>(),
-        ),
+    macro_rules! if_all {
+        ($($kind:ident: $array:ty),*) => {
+            $(if cells.iter().all(|cell| matches!(cell, None | Some(Cell::$kind(_)))) {
+                let values = cells.iter().map(|cell| match cell {
+                    Some(Cell::$kind(value)) => Some(*value),
+                    _ => None,
+                });
+                return Arc::new(values.collect::<$array>());
+            })*
+        };
     }
+    if_all!(Number: Float64Array, Whole: UInt64Array, Truth: BooleanArray);
+    let texts = cells.iter().map(|cell| Some(cell.as_ref()?.to_string()));
+    Arc::new(texts.collect::<StringArray>())
 }
 
 /// Reads a cell of a pickled column.

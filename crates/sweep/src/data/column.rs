@@ -19,57 +19,11 @@ pub enum Cell {
     Truth(bool),
 }
 
-/// The type of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Texts, or cells of different kinds.
-    Text,
-    /// Numbers.
-    Number,
-    /// Counts and seeds.
-    Whole,
-    /// Yes and no.
-    Truth,
-}
-
-impl Kind {
-    /// Common kind of all these cells; [`Kind::Number`] if there are none.
-    pub fn of_all<'a>(cells: impl Iterator<Item = &'a Cell>) -> Self {
-        let mut kinds = cells.map(|cell| match cell {
-            Cell::Text(_) => Self::Text,
-            Cell::Number(_) => Self::Number,
-            Cell::Whole(_) => Self::Whole,
-            Cell::Truth(_) => Self::Truth,
-        });
-        let first = kinds.next().unwrap_or(Self::Number);
-        match kinds.all(|kind| kind == first) {
-            true => first,
-            false => Self::Text,
-        }
-    }
-}
-
 impl Cell {
     /// Returns the number, if the cell is a number.
     pub const fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),
-            _ => None,
-        }
-    }
-
-    /// Returns the count, if the cell is a count or a seed.
-    pub const fn whole(&self) -> Option<u64> {
-        match self {
-            Self::Whole(number) => Some(*number),
-            _ => None,
-        }
-    }
-
-    /// Returns the truth value, if the cell is a truth value.
-    pub const fn truth(&self) -> Option<bool> {
-        match self {
-            Self::Truth(truth) => Some(*truth),
             _ => None,
         }
     }

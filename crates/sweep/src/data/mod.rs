@@ -15,7 +15,7 @@ pub mod parts;
 mod results;
 mod runs;
 
-pub use column::{Cell, Kind};
+pub use column::Cell;
 pub use runs::{flows_of, measures_of, runs_of, time_series_of};
 
 use crate::report::Origin;
