@@ -230,13 +230,9 @@ impl PyCongestion {
 
     /// Calls an optional method, if the class has it.
     fn tell_optional(&mut self, event: &'static str, arguments: impl for<'py> PyCallArgs<'py>) {
-        if self.has(event) {
+        if self.events.iter().any(|known| known == event) {
             self.tell(event, arguments);
         }
-    }
-
-    fn has(&self, event: &str) -> bool {
-        self.events.iter().any(|known| known == event)
     }
 
     fn read(&mut self, py: Python<'_>, event: &str) -> PyResult<()> {
@@ -305,14 +301,10 @@ impl CongestionControl for PyCongestion {
     }
 
     fn on_sample(&mut self, sample: &Sample) {
-        if self.has("on_sample") {
-            self.tell("on_sample", (AckSample::from(sample),));
-        }
+        self.tell_optional("on_sample", (AckSample::from(sample),));
     }
 
     fn on_lost(&mut self, now: u64, lost: &Lost) {
-        if self.has("on_lost") {
-            self.tell("on_lost", (now, LostSegment::from(lost)));
-        }
+        self.tell_optional("on_lost", (now, LostSegment::from(lost)));
     }
 }

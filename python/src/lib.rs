@@ -15,33 +15,24 @@ mod simulate;
 mod sweep;
 mod table;
 
-use pyo3::prelude::*;
+#[pyo3::pymodule]
+mod _asymq {
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 
-#[pymodule]
-fn _asymq(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("ScenarioError", py.get_type::<errors::ScenarioError>())?;
-    module.add_class::<scenario::Scenario>()?;
-    module.add_class::<report::Report>()?;
-    module.add_class::<table::Columns>()?;
-    module.add_class::<discipline::Packet>()?;
-    module.add_class::<discipline::Place>()?;
-    module.add_class::<discipline::Sink>()?;
-    module.add_class::<congestion::Connection>()?;
-    module.add_class::<congestion::AckSample>()?;
-    module.add_class::<congestion::LostSegment>()?;
-    module.add_class::<sweep::Sweep>()?;
-    module.add_class::<sweep::Findings>()?;
-    module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
-    module.add_function(wrap_pyfunction!(sweep::run_task, module)?)?;
-    module.add_function(wrap_pyfunction!(catalog::register, module)?)?;
-    module.add_function(wrap_pyfunction!(congestion::register_congestion, module)?)?;
-    module.add_function(wrap_pyfunction!(laws::check_laws, module)?)?;
-    module.add_function(wrap_pyfunction!(laws::check_congestion, module)?)?;
-    module.add_function(wrap_pyfunction!(command::main, module)?)?;
-    module.add_function(wrap_pyfunction!(command::model, module)?)?;
-    module.add_function(wrap_pyfunction!(command::compared, module)?)?;
-    module.add_function(wrap_pyfunction!(command::disciplines, module)?)?;
-    Ok(())
+    #[pymodule_export]
+    use crate::{
+        catalog::register,
+        command::{compared, disciplines, main, model},
+        congestion::{AckSample, Connection, LostSegment, register_congestion},
+        discipline::{Packet, Place, Sink},
+        errors::ScenarioError,
+        laws::{check_congestion, check_laws},
+        report::Report,
+        scenario::Scenario,
+        simulate::simulate,
+        sweep::{Findings, Sweep, run_task},
+        table::Columns,
+    };
 }
