@@ -38,9 +38,9 @@ impl FromStr for RttRange {
             None => Self::fixed(text.parse()?),
         };
         if range.min > range.max || range.max > Duration::from_secs(60) {
-            return Err(UnitError::OutOfRange {
-                range: "a round-trip time of up to 60s, or a range like 20ms..300ms, the shorter time first",
-            });
+            return Err(UnitError::out_of_range(
+                "a round-trip time of up to 60s, or a range like 20ms..300ms, the shorter time first",
+            ));
         }
         Ok(range)
     }

@@ -9,8 +9,8 @@ use asymq_core::catalog::{
     Catalog, DEFAULT_QDISC, Params, Place, default_buffer, resolve, surroundings,
 };
 use asymq_core::hold::{RegeneratorParams, Spacing};
-use asymq_core::overhead::{Overhead, OverheadError};
-use asymq_core::units::{Bytes, Duration, Limit, RateRange};
+use asymq_core::overhead::Overhead;
+use asymq_core::units::{Bytes, Duration, Limit, RateRange, UnitError};
 use asymq_gateway::{GatewayConfig, LinkConfig, SendBy, Stage};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
 use clap::{Args, Subcommand};
@@ -443,7 +443,7 @@ fn link_overhead(
     mpu: Option<u32>,
     atm: Option<bool>,
     ptm: Option<bool>,
-) -> Result<Overhead, OverheadError> {
+) -> Result<Overhead, UnitError> {
     let mut words: Vec<String> = words.iter().map(|words| keywords(words)).collect();
     if let Some(mpu) = mpu {
         words.push(format!("mpu {mpu}"));

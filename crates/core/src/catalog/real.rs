@@ -2,7 +2,7 @@
 
 use super::params::Params;
 use crate::decide::overhead::Overhead;
-use crate::units::{Bytes, Limit, Rate, UnitError};
+use crate::units::{Bytes, Limit, Rate};
 use alloc::string::{String, ToString};
 
 /// Returns parameters for real packets, with delayed ACKs and timestamps as in Linux.
@@ -36,10 +36,8 @@ pub fn is_link_rate(bits: u64) -> bool {
 pub fn link_rate(text: &str) -> Result<Rate, String> {
     match text.parse() {
         Ok(rate) if is_link_rate(Rate::bits_per_sec(rate)) => Ok(rate),
-        Ok(_) | Err(UnitError::OutOfRange { .. }) => {
-            Err("out of range; use 8kbit to 100gbit".into())
-        }
-        Err(error) => Err(error.to_string()),
+        Err(error) if error != Rate::out_of_range() => Err(error.to_string()),
+        _ => Err("out of range; use 8kbit to 100gbit".into()),
     }
 }
 

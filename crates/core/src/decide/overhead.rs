@@ -1,9 +1,10 @@
 //! Bytes that a link charges for a packet: the arithmetic and the keywords of `tc-cake(8)`.
 
 use crate::decide::frame::Parsed;
-use crate::units::nearest;
+use crate::units::{UnitError, nearest};
 use Framing::{Atm, Plain, Ptm};
-use alloc::string::{String, ToString};
+use alloc::format;
+use alloc::string::ToString;
 use core::{fmt, str::FromStr};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,54 +170,15 @@ impl Overhead {
     }
 }
 
-/// Error for an invalid overhead; the text gives a valid form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OverheadError {
-    /// A word is not a keyword.
-    UnknownKeyword(String),
-    /// No number follows `overhead` or `mpu`.
-    NoNumber(&'static str),
-    /// A number is outside its range.
-    OutOfRange {
-        /// Name of the number.
-        name: &'static str,
-        /// Minimum and maximum.
-        range: (i32, i32),
-    },
-}
-
-impl fmt::Display for OverheadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownKeyword(word) => {
-                write!(f, "unknown keyword '{word}'; ")?;
-                let keywords = KEYWORDS.iter().map(|(keyword, ..)| *keyword);
-                match nearest(word, keywords.chain(["overhead", "mpu"])) {
-                    Some(nearest) => write!(f, "did you mean {nearest}?"),
-                    None => {
-                        f.write_str("use overhead N, mpu N, or tc-cake's, like docsis or pppoe-ptm")
-                    }
-                }
-            }
-            Self::NoNumber(name) => write!(f, "no number after {name}; write it like {name} 44"),
-            Self::OutOfRange { name, range } => {
-                write!(f, "{name} out of range; use {} to {}", range.0, range.1)
-            }
-        }
-    }
-}
-
-impl core::error::Error for OverheadError {}
-
 const OVERHEAD_RANGE: (i32, i32) = (-64, 256);
 const MPU_RANGE: (i32, i32) = (0, 256);
 
 impl FromStr for Overhead {
-    type Err = OverheadError;
+    type Err = UnitError;
 
     /// Reads keywords from left to right, as `tc` does: `docsis`, `pppoe-vcmux ether-vlan`, `overhead 44 mpu 64 atm`.
     /// The bytes of keywords are added up; `overhead N` resets the sum to `N`.
-    fn from_str(text: &str) -> Result<Self, OverheadError> {
+    fn from_str(text: &str) -> Result<Self, UnitError> {
         let mut overhead = Self::default();
         let mut words = text.split_ascii_whitespace();
         while let Some(word) = words.next() {
@@ -227,28 +189,35 @@ impl FromStr for Overhead {
                 }
                 "mpu" => overhead.mpu = number("mpu", words.next(), MPU_RANGE)?.unsigned_abs(),
                 word if overhead.keyword(word) => {}
-                word => return Err(OverheadError::UnknownKeyword(word.to_string())),
+                word => return Err(unknown(word)),
             }
         }
-        let (min, max) = OVERHEAD_RANGE;
-        if !(min..=max).contains(&overhead.bytes) {
-            return Err(OverheadError::OutOfRange {
-                name: "overhead",
-                range: OVERHEAD_RANGE,
-            });
-        }
+        overhead.bytes = within("overhead", overhead.bytes.into(), OVERHEAD_RANGE)?;
         Ok(overhead)
     }
 }
 
-fn number(name: &'static str, word: Option<&str>, range: (i32, i32)) -> Result<i32, OverheadError> {
-    let number: i64 = word
-        .and_then(|word| word.parse().ok())
-        .ok_or(OverheadError::NoNumber(name))?;
-    i32::try_from(number)
-        .ok()
-        .filter(|n| (range.0..=range.1).contains(n))
-        .ok_or(OverheadError::OutOfRange { name, range })
+fn unknown(word: &str) -> UnitError {
+    let keywords = KEYWORDS.iter().map(|(keyword, ..)| *keyword);
+    let help = nearest(word, keywords.chain(["overhead", "mpu"])).map_or_else(
+        || "use overhead N, mpu N, or tc-cake's, like docsis or pppoe-ptm".to_string(),
+        |nearest| format!("did you mean {nearest}?"),
+    );
+    UnitError::new(format!("unknown keyword '{word}'; {help}"))
+}
+
+fn number(name: &str, word: Option<&str>, range: (i32, i32)) -> Result<i32, UnitError> {
+    let number = word.and_then(|word| word.parse().ok()).ok_or_else(|| {
+        UnitError::new(format!("no number after {name}; write it like {name} 44"))
+    })?;
+    within(name, number, range)
+}
+
+fn within(name: &str, number: i64, (min, max): (i32, i32)) -> Result<i32, UnitError> {
+    let number = i32::try_from(number).ok();
+    number
+        .filter(|number| (min..=max).contains(number))
+        .ok_or_else(|| UnitError::new(format!("{name} out of range; use {min} to {max}")))
 }
 
 impl fmt::Display for Overhead {

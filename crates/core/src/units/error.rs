@@ -1,73 +1,49 @@
 //! Errors of quantities. Their texts give a valid form.
 
-use super::Rate;
+use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 
 /// Error for an invalid quantity; the text gives a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UnitError {
-    /// There is no number at the start.
-    NoNumber {
-        /// A correct example.
-        example: &'static str,
-    },
-    /// The number has no unit, but a unit is required.
-    NoUnit {
-        /// The accepted units.
-        units: &'static str,
-    },
-    /// The unit is unknown.
-    UnknownUnit {
-        /// The unit as typed.
-        unit: String,
-        /// The accepted units.
-        units: &'static str,
-    },
-    /// The unit is ambiguous: it may mean bits or bytes.
-    BitsOrBytes {
-        /// The prefix of `bits` and `bytes`: `mega`.
-        prefix: &'static str,
-        /// The rate if bits are meant.
-        bits: Rate,
-        /// The rate if bytes are meant.
-        bytes: Rate,
-    },
-    /// The value is out of range.
-    OutOfRange {
-        /// The valid range, as text.
-        range: &'static str,
-    },
+pub struct UnitError(String);
+
+impl UnitError {
+    /// Creates an error with this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Creates an error for a value outside of `range`.
+    pub fn out_of_range(range: &str) -> Self {
+        Self(format!("out of range; use {range}"))
+    }
+
+    /// Creates an error for a unit that is unknown, or missing if it is empty.
+    pub(super) fn unit(unit: &str, units: &str) -> Self {
+        Self(match unit {
+            "" => format!("no unit; use {units}"),
+            unit => format!("unknown unit '{unit}'; use {units}"),
+        })
+    }
 }
 
 impl fmt::Display for UnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoNumber { example } => write!(f, "no number; write it like {example}"),
-            Self::NoUnit { units } => write!(f, "no unit; use {units}"),
-            Self::UnknownUnit { unit, units } => write!(f, "unknown unit '{unit}'; use {units}"),
-            Self::BitsOrBytes {
-                prefix,
-                bits,
-                bytes,
-            } => write!(
-                f,
-                "{prefix}bits are {bits}, as speed tests print; {prefix}bytes are {bytes}"
-            ),
-            Self::OutOfRange { range } => write!(f, "out of range; use {range}"),
-        }
+        f.write_str(&self.0)
     }
 }
 
 impl core::error::Error for UnitError {}
 
 /// Splits `1.5mbit` into its number, as an exact decimal fraction, and its unit in lower case.
-pub(super) fn split(text: &str, example: &'static str) -> Result<(Decimal, String), UnitError> {
+pub(super) fn split(text: &str, example: &str) -> Result<(Decimal, String), UnitError> {
     let text = text.trim();
     let end = text
         .find(|c: char| !(c.is_ascii_digit() || c == '.'))
         .unwrap_or(text.len());
-    let number = Decimal::parse(&text[..end]).ok_or(UnitError::NoNumber { example })?;
+    let number = Decimal::parse(&text[..end])
+        .ok_or_else(|| UnitError(format!("no number; write it like {example}")))?;
     Ok((number, text[end..].trim().to_ascii_lowercase()))
 }
 

@@ -70,14 +70,10 @@ impl FromStr for Bytes {
         let (number, unit) = split(text, "64kb")?;
         let factor = match unit.as_str() {
             "" => 1,
-            unit => bytes_per_unit(unit).ok_or(UnitError::UnknownUnit {
-                unit: unit.into(),
-                units: SIZES,
-            })?,
+            unit => bytes_per_unit(unit).ok_or_else(|| UnitError::unit(unit, SIZES))?,
         };
-        number.times(factor).map(Self).ok_or(UnitError::OutOfRange {
-            range: "0b to 17179869183gb",
-        })
+        let bytes = number.times(factor).map(Self);
+        bytes.ok_or_else(|| UnitError::out_of_range("0b to 17179869183gb"))
     }
 }
 
@@ -98,26 +94,21 @@ impl FromStr for Limit {
     /// Reads `50p` (packets), or bytes: `64kb`, `30000b`.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         const UNITS: &str = "p for packets, or b, kb, mb";
-        const RANGE: &str = "1p to 1000000p, or 1b to 4gb";
         let (number, unit) = split(text, "50p")?;
         let limit = match unit.as_str() {
             "p" | "pkt" | "pkts" => number
                 .times(1)
                 .filter(|n| (1..=1_000_000).contains(n))
                 .map(|n| Self::Packets(n as u32)),
-            "" => return Err(UnitError::NoUnit { units: UNITS }),
             unit => {
-                let factor = bytes_per_unit(unit).ok_or(UnitError::UnknownUnit {
-                    unit: unit.into(),
-                    units: UNITS,
-                })?;
+                let factor = bytes_per_unit(unit).ok_or_else(|| UnitError::unit(unit, UNITS))?;
                 number
                     .times(factor)
                     .filter(|n| (1..=1 << 32).contains(n))
                     .map(Self::Bytes)
             }
         };
-        limit.ok_or(UnitError::OutOfRange { range: RANGE })
+        limit.ok_or_else(|| UnitError::out_of_range("1p to 1000000p, or 1b to 4gb"))
     }
 }
 

@@ -17,8 +17,8 @@ pub use direction::Direction;
 pub use error::UnitError;
 pub use limit::{Bytes, Limit};
 pub use rate::Rate;
-pub use rate_range::{BadRateRange, RateRange};
-pub use share::{Share, ShareError};
+pub use rate_range::RateRange;
+pub use share::Share;
 pub use suggest::{either, nearest, suggestion, suggestion_of};
 pub use time::{Duration, Instant};
 

@@ -74,40 +74,40 @@ impl Rate {
     }
 }
 
+impl Rate {
+    /// Error for a number of bits outside of the range of rates.
+    pub(crate) fn out_of_range() -> UnitError {
+        UnitError::out_of_range("1bit to 1000gbit")
+    }
+}
+
 impl FromStr for Rate {
     type Err = UnitError;
 
     /// Reads `1mbit`, `256kbit`, `2.5gbit` or `1Mbit/s`; rejects `2Mbps` and `1M`, because they may mean bits or bytes.
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        const UNITS: &str = "bit, kbit, mbit or gbit";
         let (number, unit) = split(text, "1mbit")?;
         let rate = |factor| {
             let bits = number.times(factor).and_then(Self::from_bits_per_sec);
-            bits.ok_or(UnitError::OutOfRange {
-                range: "1bit to 1000gbit",
-            })
+            bits.ok_or_else(Self::out_of_range)
         };
         let word = PER_SECOND
             .iter()
             .find_map(|suffix| unit.strip_suffix(suffix))
             .unwrap_or(&unit);
-        if unit.is_empty() {
-            return Err(UnitError::NoUnit { units: UNITS });
-        }
         for &(symbol, prefix, factor) in PREFIXES {
             match word.strip_prefix(symbol) {
                 Some("bit" | "bits") => return rate(factor),
                 Some("" | "b") if !word.is_empty() => {
-                    return Err(UnitError::BitsOrBytes {
-                        prefix,
-                        bits: rate(factor)?,
-                        bytes: rate(8 * factor)?,
-                    });
+                    let (bits, bytes) = (rate(factor)?, rate(8 * factor)?);
+                    return Err(UnitError::new(alloc::format!(
+                        "{prefix}bits are {bits}, as speed tests print; {prefix}bytes are {bytes}"
+                    )));
                 }
                 _ => {}
             }
         }
-        Err(UnitError::UnknownUnit { unit, units: UNITS })
+        Err(UnitError::unit(&unit, "bit, kbit, mbit or gbit"))
     }
 }
 

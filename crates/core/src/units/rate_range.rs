@@ -1,7 +1,6 @@
 //! Range of a learnt rate, like `auto:1mbit..20mbit`.
 
-use super::{Direction, Rate, nearest};
-
+use super::{Direction, Rate, UnitError, nearest};
 use core::fmt;
 
 /// Range of a learnt rate.
@@ -12,18 +11,6 @@ pub struct RateRange {
     /// Highest rate.
     pub max: Rate,
 }
-
-/// An invalid range of rates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadRateRange;
-
-impl fmt::Display for BadRateRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no range LOW..HIGH of rates; write auto, or auto:1mbit..20mbit")
-    }
-}
-
-impl core::error::Error for BadRateRange {}
 
 const fn rate(bits: u64) -> Rate {
     match Rate::from_bits_per_sec(bits) {
@@ -48,9 +35,11 @@ impl RateRange {
     }
 
     /// Reads `auto` or `auto:1mbit..20mbit`; `None` if the text does not begin with `auto` or a similar word.
-    pub fn of_auto(text: &str) -> Option<Result<Self, BadRateRange>> {
+    pub fn of_auto(text: &str) -> Option<Result<Self, UnitError>> {
+        let wrong =
+            || UnitError::new("no range LOW..HIGH of rates; write auto, or auto:1mbit..20mbit");
         let Some(rest) = text.strip_prefix("auto") else {
-            return nearest(text, ["auto"]).map(|_| Err(BadRateRange));
+            return nearest(text, ["auto"]).map(|_| Err(wrong()));
         };
         if rest.is_empty() {
             return Some(Ok(Self::ANY));
@@ -60,7 +49,7 @@ impl RateRange {
             let (min, max): (Rate, Rate) = (min.parse().ok()?, max.parse().ok()?);
             (min <= max).then_some(Self { min, max })
         };
-        Some(read().ok_or(BadRateRange))
+        Some(read().ok_or_else(wrong))
     }
 
     /// Returns the nearest rate in the range.

@@ -1,5 +1,8 @@
 //! Shares of a link.
 
+#[cfg(feature = "control")]
+use super::UnitError;
+#[cfg(feature = "control")]
 use core::fmt;
 
 /// A fraction from 0 to 1 in steps of 2^-30. An integer type, so that a scheduler needs no floats.
@@ -56,27 +59,17 @@ impl Share {
     }
 }
 
-/// Error for an invalid share; the text gives an example.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShareError;
-
-impl fmt::Display for ShareError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("out of range; use data's share, above 0 and below 1, like 0.7")
-    }
-}
-
-impl core::error::Error for ShareError {}
-
 #[cfg(feature = "control")]
 impl core::str::FromStr for Share {
-    type Err = ShareError;
+    type Err = UnitError;
 
     /// Reads `0.7`: above 0 and below 1.
-    fn from_str(text: &str) -> Result<Self, ShareError> {
+    fn from_str(text: &str) -> Result<Self, UnitError> {
         match text.parse::<f64>() {
             Ok(fraction) if fraction > 0.0 && fraction < 1.0 => Ok(Self::from_f64(fraction)),
-            _ => Err(ShareError),
+            _ => Err(UnitError::out_of_range(
+                "data's share, above 0 and below 1, like 0.7",
+            )),
         }
     }
 }
@@ -121,7 +114,7 @@ mod tests {
     fn a_typed_share_lies_between_nothing_and_all() {
         assert!("0.7".parse::<Share>().is_ok());
         for wrong in ["0", "1", "-0.1", "1.5", "nan", "half", ""] {
-            assert_eq!(wrong.parse::<Share>(), Err(ShareError), "{wrong}");
+            assert!(wrong.parse::<Share>().is_err(), "{wrong}");
         }
     }
 }

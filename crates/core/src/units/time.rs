@@ -136,7 +136,6 @@ impl FromStr for Duration {
 
     /// Reads `20ms`, `100us`, `1.5s`, `200ns`.
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        const UNITS: &str = "s, ms, us or ns";
         let (number, unit) = split(text, "20ms")?;
         let nanos = match unit.as_str() {
             "s" | "sec" | "secs" => 1_000_000_000,
@@ -144,12 +143,10 @@ impl FromStr for Duration {
             "us" | "usec" | "usecs" => 1_000,
             "ns" | "nsec" | "nsecs" => 1,
             "" if number.is_zero() => 0,
-            "" => return Err(UnitError::NoUnit { units: UNITS }),
-            _ => return Err(UnitError::UnknownUnit { unit, units: UNITS }),
+            unit => return Err(UnitError::unit(unit, "s, ms, us or ns")),
         };
-        number.times(nanos).map(Self).ok_or(UnitError::OutOfRange {
-            range: "0ns to 584 years",
-        })
+        let span = number.times(nanos).map(Self);
+        span.ok_or_else(|| UnitError::out_of_range("0ns to 584 years"))
     }
 }
 
