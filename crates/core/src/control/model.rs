@@ -4,28 +4,20 @@
 
 use crate::decide::overhead::Overhead;
 
-/// Reason why no pair of rates fills both directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutOfReach {
-    /// The downloads' ACKs need more than the uplink: AQ's eq. 11 does not hold.
-    AcksOverloadUplink,
-    /// The uploads' ACKs need more than the downlink.
-    AcksOverloadDownlink,
-    /// A capacity is zero or negative: other traffic uses all of it.
-    NoCapacity,
-}
-
-impl core::fmt::Display for OutOfReach {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::AcksOverloadUplink => {
-                "the downloads' ACKs alone need more than the uplink (eq. 11)"
-            }
-            Self::AcksOverloadDownlink => "the uploads' ACKs alone need more than the downlink",
-            Self::NoCapacity => "other traffic leaves no capacity",
-        })
+crate::named! {
+    /// Reason why no pair of rates fills both directions.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum OutOfReach {
+        /// The downloads' ACKs need more than the uplink: AQ's eq. 11 does not hold.
+        AcksOverloadUplink = "the downloads' ACKs alone need more than the uplink (eq. 11)",
+        /// The uploads' ACKs need more than the downlink.
+        AcksOverloadDownlink = "the uploads' ACKs alone need more than the downlink",
+        /// A capacity is zero or negative: other traffic uses all of it.
+        NoCapacity = "other traffic leaves no capacity",
     }
 }
+
+crate::show_by_name!(OutOfReach);
 
 impl core::error::Error for OutOfReach {}
 
