@@ -13,27 +13,11 @@
 use super::relation::{Basis, Relation, Tolerance};
 use super::{FUNCTIONS, Node, OPERATORS};
 
-/// A violation of the grammar of expressions or conditions.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message} (character {character} of \"{text}\")")]
-pub struct SyntaxError {
-    /// The error, and a valid form.
-    pub message: String,
-    /// Position in characters, from 1.
-    pub character: usize,
-    text: String,
-}
-
-impl From<SyntaxError> for String {
-    fn from(error: SyntaxError) -> Self {
-        error.to_string()
-    }
-}
-
 /// The parts of a condition: subject, relation, object and tolerance.
 pub(super) type Parts = (Node, Relation, Option<Node>, Option<Tolerance>);
 
-type Parsed<T> = Result<T, SyntaxError>;
+/// A parsed part, or an error with its position and a valid form.
+type Parsed<T> = Result<T, String>;
 
 pub(super) fn parse_expression(text: &str) -> Parsed<Node> {
     let mut words = Words::of(text);
@@ -99,19 +83,16 @@ impl<'a> Words<'a> {
     }
 
     /// Returns an error at the position of `rest`.
-    fn fault(&self, rest: &str, message: String) -> SyntaxError {
-        let before = &self.text[..self.text.len() - rest.len()];
-        SyntaxError {
-            message,
-            character: 1 + before.chars().count(),
-            text: self.text.to_owned(),
-        }
+    fn fault(&self, rest: &str, message: &str) -> String {
+        let text = self.text;
+        let character = 1 + text[..text.len() - rest.len()].chars().count();
+        format!("{message} (character {character} of \"{text}\")")
     }
 
     /// Error for a word that the grammar does not allow at this position.
     fn expected<T>(&self, wanted: &str) -> Parsed<T> {
         let found = self.split().map_or("the end", |(word, _)| word);
-        Err(self.fault(self.rest, format!("{found} where {wanted} was expected")))
+        Err(self.fault(self.rest, &format!("{found} where {wanted} was expected")))
     }
 
     fn end(&self) -> Parsed<()> {
@@ -158,7 +139,7 @@ impl<'a> Words<'a> {
         let number = self.next().and_then(|word| word.parse().ok());
         number
             .filter(|number: &f64| *number >= 0.0)
-            .ok_or_else(|| self.fault(at, format!("{after} needs a number, like {example}")))
+            .ok_or_else(|| self.fault(at, &format!("{after} needs a number, like {example}")))
     }
 
     fn sum(&mut self) -> Parsed<Node> {
@@ -196,11 +177,11 @@ impl<'a> Words<'a> {
         }
         if found.contains(['(', ')', ',']) {
             let advice = "put spaces inside the parentheses, like max( a )";
-            return Err(self.fault(at, format!("{found}: {advice}")));
+            return Err(self.fault(at, &format!("{found}: {advice}")));
         }
         match found.starts_with(|c: char| c.is_ascii_alphabetic()) {
             true => Ok(Node::Name(found.to_owned())),
-            false => Err(self.fault(at, format!("{found} where a value was expected"))),
+            false => Err(self.fault(at, &format!("{found} where a value was expected"))),
         }
     }
 
@@ -212,14 +193,14 @@ impl<'a> Words<'a> {
                 .each_ref()
                 .map(|function| function.name)
                 .join(", ");
-            self.fault(at, format!("unknown function {name}; use {names}"))
+            self.fault(at, &format!("unknown function {name}; use {names}"))
         })?;
         let count = function.arity;
         let mut arguments = vec![self.sum()?];
         while arguments.len() < count {
             if !self.take(",") {
                 let message = format!("{name} needs {count} values, separated by a comma");
-                return Err(self.fault(self.rest, message));
+                return Err(self.fault(self.rest, &message));
             }
             arguments.push(self.sum()?);
         }

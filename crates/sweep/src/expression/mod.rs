@@ -14,7 +14,6 @@ mod relation;
 mod sample;
 
 pub use condition::{Answer, Comparison, Condition, Range};
-pub use grammar::SyntaxError;
 pub use relation::{Basis, Relation, Tolerance};
 pub use sample::Sample;
 
@@ -147,7 +146,7 @@ impl Expression {
     ///
     /// # Errors
     /// The text does not follow the grammar.
-    pub fn parse(text: &str) -> Result<Self, SyntaxError> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         grammar::parse_expression(text).map(Self)
     }
 

@@ -173,10 +173,8 @@ impl Text {
 /// Returns both sides of the condition that determined the verdict. This is the first condition that fails. If none
 /// fails, it is the first undecided condition, otherwise the first condition.
 fn found(outcome: &Outcome, finding: &Finding<'_>) -> String {
-    let such = |answer| finding.checks.iter().find(|check| check.answer == answer);
-    let check = [Answer::No, Answer::Open, Answer::Yes]
-        .into_iter()
-        .find_map(such);
+    // The first of the worst.
+    let check = finding.checks.iter().rev().max_by_key(|check| check.answer);
     let text = check.and_then(|check| compared(outcome, check));
     literal(&text.unwrap_or_default())
 }
