@@ -17,7 +17,7 @@ pub(crate) use autorate_ingress::AutorateIngress;
 pub(crate) use beyond::{Beyond, Step};
 pub(crate) use cake_autorate::CakeAutorate;
 pub(crate) use line::Line;
-pub(crate) use link::{Link, Watched};
+pub(crate) use link::Link;
 pub(crate) use losses::DataLosses;
 pub(crate) use regeneration::Regeneration;
 pub(crate) use topology::{Dumbbell, access_rate};

@@ -1,7 +1,7 @@
 //! A run in steps: the world with its records, and a view of the run for callers that inspect it between steps.
 
 use super::summary::{INTERVAL, Recorder, Snapshot, clear_measures, probe, summary};
-use crate::links::{Link, Watched};
+use crate::links::Link;
 use crate::packets::SimPacket;
 use crate::running::{Capture, RunOptions, STANDARD, SimError, World};
 use crate::traffic::Models;
@@ -70,10 +70,8 @@ impl<'a> Steps<'a> {
 
     /// Longest sojourn time of each class at a direction's queue since the last call.
     pub fn longest_sojourns(&self, direction: Direction) -> PerClass<Duration> {
-        let longest = |watched: &Watched| watched.longest.take();
-        self.link(direction)
-            .watched()
-            .map_or_else(PerClass::default, longest)
+        let watched = self.link(direction).watched();
+        watched.map_or_else(PerClass::default, |watched| watched.longest.take())
     }
 
     /// Longest queueing delay of the probe in a direction since the last call, with modems; `None` without a probe.
