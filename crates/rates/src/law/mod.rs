@@ -117,7 +117,7 @@ impl RateLaw {
             rate,
             state: State::Blind,
             source: Source::Own,
-            capacity: Capacity::new(rate),
+            capacity: Capacity::new(rate, direction),
             estimate: Estimate::new()?,
             delivered: Delivered::default(),
             searched: 0.0,
@@ -277,7 +277,7 @@ impl RateLaw {
         if self.busy > 0.5 {
             self.searched += elapsed;
             if !is_blind {
-                self.rate *= 1.0 + self.capacity.growth(self.searched) * elapsed / 1e3;
+                self.rate *= 1.0 + self.capacity.growth(self.searched, self.rate) * elapsed / 1e3;
                 self.reason = Reason::Search;
             }
             self.used_rate = self.rate;
@@ -313,7 +313,7 @@ impl RateLaw {
     /// Ends this direction's search, and returns to the last rate that built no queue.
     pub(crate) fn end_search(&mut self) {
         if self.capacity.is_measured && !self.is_full() {
-            let growth = self.capacity.growth(self.searched);
+            let growth = self.capacity.growth(self.searched, self.rate);
             self.rate *= TUNING.resume_share / (1.0 + growth * TUNING.unanswered_ms / 1e3);
         }
     }

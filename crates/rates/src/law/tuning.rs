@@ -113,6 +113,17 @@ tuning! {
     steady_within: f64 = 0.1;
     /// Addition to `pause_ms` on a steady line in ms; depends on the transmission time of a full packet.
     steady_pause: Linear = Linear { ms: 1000.0, per: 400.0 };
+    /// Maximum steadiness: 1 after `steady_after` queues, and 1 more after each further `steady_after`.
+    max_steady: f64 = 3.0;
+    /// Addition to `pause_ms` in ms, for each 1 of steadiness above 1.
+    long_steady_pause_ms: f64 = 2000.0;
+    /// Rate without a queue, as a share of the capacity after the last queue, that ends the long pause.
+    faster_share: f64 = 1.02;
+    /// Addition to `resume_share` for each 1 of steadiness above 1, up and down. Bursts of answers queue in the modem
+    /// on the way down, and need more room there.
+    long_steady_resume: [f64; 2] = [0.0085, -0.0045];
+    /// Addition to the divisor of `growth` for each 1 of steadiness above 1, up and down.
+    long_steady_slower: [f64; 2] = [1.0, 0.0];
     /// Maximum transmission time of a full packet in the rules for steady lines, in ms.
     max_packet_ms: f64 = 15.0;
 
