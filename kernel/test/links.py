@@ -187,9 +187,11 @@ def shares(device, send):
     sniffer = Sniffer(device)
     for number in range(200):
         send(frame(3 if number % 10 == 0 else 1)[14:])
-    time.sleep(2.5)
-    first = sniffer.flows()[:40]
-    return first.count(1), first.count(2)
+    first, end = sniffer.flows(), time.monotonic() + 30
+    while len(first) < 40 and time.monotonic() < end:
+        time.sleep(0.1)
+        first += sniffer.flows()
+    return first[:40].count(1), first[:40].count(2)
 
 
 def at(place, send, space):
