@@ -1,5 +1,6 @@
 //! Taking over a router's port and restoring it. Tests that need root print a note and pass without it.
 
+use crate::common::wait::{DEADLINE, wait_for};
 use crate::ping::Ping;
 use asymq_gateway::net::{Netns, Network, VethEnd};
 use asymq_gateway::{RouterPort, restore_router};
@@ -111,8 +112,13 @@ impl Router {
                 nft(&RULES.replace('@', &self.port))
             })
             .unwrap();
-        // Waits until link-local addresses are valid.
-        thread::sleep(Duration::from_millis(2500));
+        let shown = |filter: &str| {
+            let command = format!("ip -6 address show dev {} scope link {filter}", self.port);
+            !self.outer.run(|| output(&command)).unwrap().is_empty()
+        };
+        wait_for("a link-local address", DEADLINE, || {
+            shown("-tentative") && !shown("tentative")
+        });
     }
 
     /// Returns all visible state of the port.

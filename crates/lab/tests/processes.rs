@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Some("child:unprivileged") => unprivileged(),
         Some("child:killer") => killer(),
         Some("child:long-lab") => lab("60s").map(drop).map_err(Into::into),
-        Some("child:short-lab") => lab("1s").map(drop).map_err(Into::into),
+        Some("child:short-lab") => lab("600ms").map(drop).map_err(Into::into),
         _ => return parent(),
     };
     match outcome {
@@ -130,10 +130,10 @@ fn lab(duration: &str) -> Result<Run, LabError> {
 fn unprivileged() -> Outcome {
     enter_user_namespace()?;
     // Without privileges a busy machine may lose packets; a lab that always loses some is broken.
-    let mut result = lab("4s");
+    let mut result = lab("2s");
     for _ in 0..3 {
         if matches!(result, Err(LabError::TooSlow { .. })) {
-            result = lab("4s");
+            result = lab("2s");
         }
     }
     let run = result?;

@@ -61,7 +61,7 @@ chart = [{{ over = "time", panels = [{{ title = "down", of = "down.data" }}] }}]
 #[test]
 fn a_finished_run_leaves_a_kilobyte_in_memory() {
     most_memory(2);
-    let (few, many) = (most_memory(300), most_memory(900));
-    let each = many.saturating_sub(few) / 600;
+    let (few, many) = (most_memory(100), most_memory(400));
+    let each = many.saturating_sub(few) / 300;
     assert!(each < 1024, "{each} bytes a run");
 }
