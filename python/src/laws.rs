@@ -121,7 +121,7 @@ fn story(reason: &str, steps: &[Step]) -> String {
             Step::Observe(header) => format!("\n  observe {}", header.traffic_class().name()),
             Step::Dequeue => "\n  dequeue".to_owned(),
             Step::Wait(span) => format!("\n  wait {span}"),
-            Step::DrainAll => "\n  drain until nothing waits".to_owned(),
+            Step::DrainAll => "\n  drain until the queue is empty".to_owned(),
         };
     }
     story
@@ -134,5 +134,5 @@ fn said(payload: &(dyn Any + Send)) -> String {
     }
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-    text.unwrap_or("a panic without words").to_owned()
+    text.unwrap_or("a panic without a message").to_owned()
 }

@@ -25,7 +25,7 @@ settings! {
         pub up: Option<LineRate> = "RATE";
         /// Downlink capacity. auto learns the rate of --modem-down, as in --up [default: 10mbit].
         pub down: Option<LineRate> = "RATE";
-        /// Downlink rate with which the uplink's discipline computes, if it needs one [default: --down].
+        /// Downlink rate that the uplink's discipline assumes, if it needs one [default: --down].
         pub assumed_down: Option<Rate> = "RATE", read link_rate;
         /// Number of long-lived uploads, 0 to 1000 [default: 5, or 0 with --flow or --quic].
         pub flows_up: Option<u32> = "N", read within(0..=1000);
@@ -320,7 +320,7 @@ fn check_real_modems(scenario: &Scenario) -> Result<(), (&'static str, String, S
                 | RateSource::Auto(_)
         );
         if !is_real {
-            let message = "where no shaper knows the modem; use fixed, fixed-mean, fixed-min, none or auto, or use sim";
+            let message = "where no shaper can read the modem's rate; use fixed, fixed-mean, fixed-min, none or auto, or use sim";
             return Err((shaper, source.to_string(), message.into()));
         }
         if scenario.tc.is_some() && source != RateSource::Fixed {

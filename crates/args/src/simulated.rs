@@ -23,7 +23,7 @@ settings! {
         pub sack: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use SACK, and recover losses by RACK-TLP (RFC 8985) and PRR (RFC 9937) [default: true with {}, otherwise false]", Tcp::has_sack_by_default));
         /// Use TCP timestamps (RFC 7323), which take 12 bytes of each segment and ACK [default: true with linux, otherwise false].
         pub timestamps: Option<bool> = "true|false";
-        /// Grow the window by acknowledged bytes (RFC 3465): per ACK by at most 2 segments, with linux without this limit [default: true with linux, otherwise false].
+        /// Grow the window by acknowledged bytes (RFC 3465), by at most 2 segments per ACK; with linux without a limit [default: true with linux, otherwise false].
         pub byte_counting: Option<bool> = "true|false";
         /// ECN at the hosts.
         pub tcp_ecn: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use ECN at the hosts (RFC 3168; RFC 8257 with dctcp) [default: true with {}, otherwise false]", Tcp::needs_ecn));
@@ -49,11 +49,11 @@ settings! {
         pub on_off: Option<OnOff> = "PATTERN";
         /// Number of asymmetric links in series, 1 to 32; each has its own queues [default: 1].
         pub links: Option<u32> = "N", read within(1..=32);
-        /// Change of the uplink's rate, like 10s:2mbit (time and new rate); repeatable. The uplink's discipline keeps computing with --up.
+        /// Change of the uplink's rate, like 10s:2mbit (time and new rate); repeatable. The uplink's discipline still assumes the rate --up.
         pub steps_up: Vec<RateStep> = "STEP";
         /// Change of the downlink's rate, written like --steps-up; repeatable.
         pub steps_down: Vec<RateStep> = "STEP";
-        /// Mahimahi trace of the uplink: each line is a time in ms at which 1500 bytes can leave; the trace repeats at its end. --up is only the rate with which the discipline computes [default: the trace's mean rate].
+        /// Mahimahi trace of the uplink: each line is a time in ms at which 1500 bytes can leave; the trace repeats at its end. The discipline assumes the rate --up [default: the trace's mean rate].
         pub trace_up: Option<PathBuf> = "FILE";
         /// Mahimahi trace of the downlink, used like --trace-up.
         pub trace_down: Option<PathBuf> = "FILE";
@@ -110,11 +110,11 @@ pub(crate) const UNREAL: &[(&[&str], &str)] = &[
     (&["overhead"], ", where links count IP bytes"),
     (
         &["netem-access-up", "netem-access-down"],
-        ", where all hosts share one cable and none has a path of its own",
+        ", where all hosts share one path",
     ),
     (
         &["flow", "web", "on-off"],
-        ", where all flows are long-lived and greedy",
+        ", where all flows are long-lived and always have data",
     ),
     (&["links"], ", where there is one link"),
     (

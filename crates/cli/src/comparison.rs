@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 /// Groups of a comparison, in this order: key in JSON, title.
 const GROUPS: [(&str, &str); 4] = [
-    ("today", "what people run today"),
+    ("today", "in common use"),
     ("papers", "the papers'"),
     ("asymq", "asymq"),
     ("others", "others"),

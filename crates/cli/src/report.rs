@@ -19,7 +19,7 @@ pub(crate) fn runs(scenario: &Scenario, shown: &str) -> String {
         runs => format!("{runs} seeds from {}; {shown}", scenario.seed),
     };
     format!(
-        "{} a run, the first {} left out, {seeds}",
+        "{} per run without the first {}, {seeds}",
         span(scenario.duration),
         span(scenario.warmup)
     )

@@ -53,8 +53,8 @@ pub fn run_scenarios(
     for scenario in scenarios {
         flows::check(scenario)?;
     }
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease")
-        .during("asking for the kernel's release")?;
+    let release =
+        fs::read_to_string("/proc/sys/kernel/osrelease").during("reading the kernel's release")?;
     let tasks: Vec<Task<'_>> = scenarios
         .iter()
         .flat_map(|scenario| {

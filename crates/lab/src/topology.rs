@@ -42,7 +42,7 @@ impl Topology {
             path: new()?,
             servers: new()?,
         };
-        topology.wire(routed).during("wiring the namespaces")?;
+        topology.wire(routed).during("connecting the namespaces")?;
         Ok(topology)
     }
 

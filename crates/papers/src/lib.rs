@@ -29,17 +29,17 @@ pub const OURS: [Group; 3] = [
     (
         "beyond",
         "Beyond the papers",
-        "Both directions full at any asymmetry, beside what people run",
+        "asymq compared with disciplines in common use, at any asymmetry",
     ),
     (
         "senders",
-        "The senders of tomorrow",
-        "AccECN, L4S and QUIC, beside what people run",
+        "Modern senders",
+        "AccECN, L4S and QUIC, compared with disciplines in common use",
     ),
     (
         "rates",
         "Learnt rates",
-        "Lines of unknown rate, beside oracles and cake-autorate's rule",
+        "Compared with oracles and cake-autorate's rule",
     ),
 ];
 

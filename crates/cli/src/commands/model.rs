@@ -278,7 +278,7 @@ impl<'a> Model<'a> {
         match reason {
             OutOfReach::AcksOverloadUplink => format!(
                 "No ratio fills both directions: eq. 11 fails. The ACKs of a full download need {} of the \
-                 uplink, {k:.2} times\nwhat it has (the normalized asymmetry k).\n\n\
+                 uplink, {k:.2} times\nits rate (the normalized asymmetry k).\n\n\
                  AQ then gives ACKs and data half the uplink each (--beyond-limit equal-shares): ACKs are \
                  lost, but they are\ncumulative. With starve-acks, the paper's behaviour, the upload is \
                  full and the download collapses.\n\n\

@@ -281,7 +281,7 @@ settings! {
         pub(crate) down: Option<LineRate> = "RATE";
         /// IPv4 host to ping up to 20 times per second while a rate is learnt and no passing packet shows the line's delay [default: none].
         pub(crate) rate_probe: Option<Ipv4Addr> = "HOST";
-        /// Side of the slow link on which this gateway is: home, or headend (the provider's side, where filtered ACKs are regenerated) [default: home].
+        /// Side of the slow link where this gateway runs: home, or headend (the provider's side, where filtered ACKs are regenerated) [default: home].
         pub(crate) role: Option<Role> = "SIDE";
         /// Discipline at the uplink [default: asymq].
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());

@@ -37,8 +37,8 @@ pub(super) fn show(findings: &[Finding], json: bool) -> anyhow::Result<()> {
     }
     match findings.iter().filter(|finding| finding.wrong).count() {
         0 if json => Ok(()),
-        0 => output::print("nothing is wrong\n"),
-        1 => bail!("1 thing is wrong"),
+        0 => output::print("no problem found\n"),
+        1 => bail!("1 problem found"),
         count => bail!("{count} problems found"),
     }
 }
@@ -90,7 +90,7 @@ fn faster_than_link(flag: &str, rate: Rate, name: &str) -> Option<Finding> {
     (rate > link).then(|| {
         Finding::wrong(
             &format!("{flag} {rate}"),
-            format!("{name} runs at {link}, so that the queue builds up in its driver"),
+            format!("{name} runs at {link}, so the queue builds up in its driver"),
             "give 95 % of the measured rate, or check cable and port",
         )
     })

@@ -43,10 +43,10 @@ parameters! {
     MAX_SHARE: f64 = "max-ack-share", "0.2",
         "Maximum share of the uplink that the controller allows for ACKs",
         within Kind::Number(0.0, 1.0);
-    GAIN: f64 = "ack-gain", "2", "Relative change of ack-wait per decision, divided by the ACKs' share of the uplink minus its allowed value",
+    GAIN: f64 = "ack-gain", "2", "Relative change of ack-wait per decision, per unit of difference between the ACKs' share of the uplink and the allowed share",
         within Kind::Number(0.0, 40.0);
     EXPONENT: f64 = "ack-exponent", "3",
-        "Share of the uplink that ACKs may use, divided by the unused share of the downlink",
+        "Allowed share of the uplink for ACKs, divided by the unused share of the downlink",
         within Kind::Number(0.0, 100.0);
 }
 

@@ -16,7 +16,7 @@ use crate::units::{Bytes, Duration, Share};
 parameters! {
     /// The default covers a packet of the other class; with less, a class of short packets gets less than its share.
     MADE_UP: MadeUp = "made-up", "other",
-        "Missed service that a class without borrowing may catch up on: a time, own (time of its own packet) or other (time of the longer packet of both classes)";
+        "Lost time that a class without borrowing may make up for: a time, own (time of one of its packets) or other (time of the longer packet of both classes)";
     /// By default, the bytes of a full data queue. With more, an upload after a long download would block ACKs for
     /// minutes.
     MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum of VAQ's unspent credit, or none";
