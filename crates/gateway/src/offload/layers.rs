@@ -27,9 +27,10 @@ const MAX_TUNNEL_HEADER: usize = 8 + 252 + 14 + 12;
 const MAX_CANDIDATES: u32 = 64;
 
 /// Headers of a superpacket, outermost first.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Layers {
-    list: Vec<Layer>,
+    list: [Layer; MAX_LAYERS],
+    len: usize,
     jumbo: Option<usize>,
 }
 
@@ -47,15 +48,23 @@ impl Layers {
             transport,
             protocol,
             candidates: 0,
-            found: Self::default(),
+            found: Self {
+                list: [Layer::V4(0); MAX_LAYERS],
+                len: 0,
+                jumbo: None,
+            },
         };
         walk.ethernet(12)?;
         Some(walk.found)
     }
 
+    fn all(&self) -> &[Layer] {
+        &self.list[..self.len]
+    }
+
     /// Sets the lengths, IPv4 identifications and IPv4 checksums of segment `number`.
     pub(super) fn fix(&self, segment: &mut [u8], number: usize) -> Option<()> {
-        for layer in &self.list {
+        for layer in self.all() {
             match *layer {
                 // PPPoE's length counts from the protocol field.
                 Layer::Pppoe(at) => put(segment, at, at + 2)?,
@@ -81,7 +90,7 @@ impl Layers {
 
     /// Computes the checksums of tunnels. Call it after all covered bytes have their final values.
     pub(super) fn complete(&self, segment: &mut [u8]) -> Option<()> {
-        for layer in self.list.iter().rev() {
+        for layer in self.all().iter().rev() {
             match *layer {
                 Layer::Udp(at, Some(addresses)) => {
                     let len = segment.len() - at;
@@ -125,8 +134,9 @@ impl Walk<'_> {
     }
 
     fn push(&mut self, layer: Layer) -> Option<()> {
-        let list = &mut self.found.list;
-        (list.len() < MAX_LAYERS).then(|| list.push(layer))
+        *self.found.list.get_mut(self.found.len)? = layer;
+        self.found.len += 1;
+        Some(())
     }
 
     /// Follows the EtherType at `at`, after any VLAN tags.
@@ -238,7 +248,7 @@ impl Walk<'_> {
         const PROTOCOL: u64 = 17;
         let covered = (self.word(at + 6)? != 0).then(|| fold(u64::from(addresses) + PROTOCOL));
         self.push(Layer::Udp(at, covered))?;
-        let here = self.found.list.len();
+        let here = self.found.len;
         let content = at + 8;
         let end = self.transport.min(content + MAX_TUNNEL_HEADER);
         for start in (content..end).step_by(2) {
@@ -249,7 +259,7 @@ impl Walk<'_> {
             if self.candidates > MAX_CANDIDATES {
                 return None;
             }
-            self.found.list.truncate(here);
+            self.found.len = here;
             let pppoe = start >= content + 10
                 && self.word(start - 10) == Some(0x8864)
                 && self.word(start - 4).map(usize::from) == Some(self.frame.len() - start + 2);
