@@ -445,7 +445,7 @@ def fields_of_frames():
     data = data[:16] + struct.pack("!H", 40 + 4000) + data[18:54] + bytes(4000)
     for place in "the hook", "an IFB":
         expect(messages.qdisc("v0", netlink.words("aq up 1mbit down 10mbit")) == 0, "not added")
-        for number in range(200):
+        for number in range(400):
             out.send(cost.frame(2 * number))
             back(data, 1, 1, 54, 1000, 34, 16)
             # AQ skips intervals with fewer than eight ACKs, which a slow guest has if each packet waits.
