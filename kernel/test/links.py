@@ -185,7 +185,7 @@ def shares(device, send):
     """Sends two flows in the ratio 9 to 1, faster than the qdisc's rate. Returns the packets of each flow among the first 40
     that leave."""
     sniffer = Sniffer(device)
-    for number in range(200):
+    for number in range(sized(200, 400)):
         send(frame(3 if number % 10 == 0 else 1)[14:])
     first, end = sniffer.flows(), time.monotonic() + 30
     while len(first) < 40 and time.monotonic() < end:
