@@ -12,7 +12,7 @@ pub(super) struct Capacity {
     /// Capacity when the previous queue had drained.
     pub(super) cleared: f64,
     /// Steadiness of the line's rate, from 0 to the tuning's `max_steady`.
-    pub(super) steady: f64,
+    steady: f64,
     /// True after the first measurement.
     pub(super) is_measured: bool,
     direction: Direction,
@@ -40,9 +40,14 @@ impl Capacity {
     }
 
     pub(super) fn resume_rate(&self) -> f64 {
-        let less = self.steady.min(1.0) * TUNING.steady_resume_per_ms * self.packet();
+        let less = self.short_steady() * TUNING.steady_resume_per_ms * self.packet();
         let more = self.long_steady() * TUNING.long_steady_resume[self.direction as usize];
         (TUNING.resume_share - less + more) * self.latest
+    }
+
+    /// Steadiness, at most 1.
+    pub(super) fn short_steady(&self) -> f64 {
+        self.steady.min(1.0)
     }
 
     /// Steadiness above 1.
@@ -59,7 +64,7 @@ impl Capacity {
     pub(super) fn growth(&self, searched: f64, rate: f64) -> f64 {
         let long = self.long_steady();
         let mut pause =
-            TUNING.pause_ms + self.steady.min(1.0) * TUNING.steady_pause.at(self.packet());
+            TUNING.pause_ms + self.short_steady() * TUNING.steady_pause.at(self.packet());
         // A line that takes more than before became faster.
         if rate < TUNING.faster_share * self.cleared {
             pause += long * TUNING.long_steady_pause_ms;

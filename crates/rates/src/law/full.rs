@@ -114,7 +114,7 @@ impl Full {
         steady: f64,
     ) -> f64 {
         let drain = TUNING.drain_ms[direction as usize];
-        let drain = drain + steady.min(1.0) * (TUNING.steady_drain_ms[direction as usize] - drain);
+        let drain = drain + steady * (TUNING.steady_drain_ms[direction as usize] - drain);
         let cut = (excess / drain).clamp(TUNING.min_cut, TUNING.max_cut);
         let unchanged = TUNING.unchanged_cut_per_ms * (self.unchanged - TUNING.unchanged_after_ms);
         let tested = match source {

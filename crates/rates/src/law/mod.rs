@@ -235,7 +235,8 @@ impl RateLaw {
         }
         let queue = self.estimate.queue.max(self.predicted(interval.sent));
         let direction = (self.direction, self.source);
-        let cut = full.cut(queue - interval.clear, direction, self.capacity.steady);
+        let steady = self.capacity.short_steady();
+        let cut = full.cut(queue - interval.clear, direction, steady);
         self.rate = self.capacity.latest * (1.0 - cut);
         self.reason = Reason::Queue;
         self.state = State::Full(full);
