@@ -53,7 +53,10 @@ fn survivors(discipline: &str, arrivals: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let waiting = qdisc.backlog().packets as usize;
     let mut left = Vec::new();
     while let Dequeue::Packet(frame) = qdisc.dequeue(now, &mut filtered) {
-        assert!(arrivals.contains(&frame.bytes.bytes), "a frame nobody sent");
+        assert!(
+            arrivals.contains(&frame.bytes.bytes),
+            "a frame that was not sent"
+        );
         left.push(frame.bytes.bytes);
     }
     assert_eq!(left.len(), waiting);

@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_request_is_a_right_echo_of_the_home_host_and_its_answer_is_known() {
         let mut probe = RateProbe::new(0x1234);
-        assert!(probe.request(HOST).is_none(), "nobody has sent");
+        assert!(probe.request(HOST).is_none(), "no home host has sent");
         probe.learn(&of_home(), 18);
         let (number, frame) = probe.request(HOST).unwrap();
         assert_eq!((frame.len(), &frame[..18]), (60, &of_home()[..18]));

@@ -302,7 +302,7 @@ fn a_killed_gateways_changes_are_restored_by_the_next_one_or_by_restore() {
         let mut running = start();
         running.0.kill().unwrap();
         running.0.wait().unwrap();
-        assert_ne!(all(), before, "nobody could give it back");
+        assert_ne!(all(), before, "the state has not changed");
     };
 
     kill();
@@ -340,7 +340,7 @@ fn a_gateway_of_other_interfaces_restores_those_of_a_killed_one_at_its_start() {
     let mut killed = start(FLAGS);
     killed.0.kill().unwrap();
     killed.0.wait().unwrap();
-    assert_ne!(all(), before, "nobody could give it back");
+    assert_ne!(all(), before, "the state has not changed");
 
     let running = start("--lan lan2 --wan wan2 --up 1mbit");
     assert_eq!(all(), before);
