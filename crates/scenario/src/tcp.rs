@@ -30,8 +30,6 @@ properties! {
     is_simulated: bool,
     /// Linux's name of this congestion control; `None` if Linux lacks it.
     kernel_name: Option<&'static str>,
-    /// ns-2's name of the sender; `None` if ns-2 lacks it, or has only Linux's code for it.
-    ns2_name: Option<&'static str>,
     /// True if the simulator uses SACK by default. Without SACK, recovery repairs one loss per round-trip time, too
     /// slow for a window that grows fast.
     has_sack_by_default: bool,
@@ -87,52 +85,52 @@ congestion_controls! {
     /// RFC 5681 (simulator and lab).
     Reno: Properties {
         // No SACK by default, as in ns-2 and the papers.
-        name: "reno", title: "Reno", is_simulated: true, kernel_name: Some("reno"), ns2_name: Some("Reno"),
+        name: "reno", title: "Reno", is_simulated: true, kernel_name: Some("reno"),
         has_sack_by_default: false, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
     /// RFC 6582 (simulator).
     Newreno: Properties {
         // Linux recovers by SACK or RACK under any congestion control, so it has no NewReno.
-        name: "newreno", title: "NewReno", is_simulated: true, kernel_name: None, ns2_name: Some("Newreno"),
+        name: "newreno", title: "NewReno", is_simulated: true, kernel_name: None,
         has_sack_by_default: false, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
     /// RFC 9438 (simulator and lab).
     Cubic: Properties {
-        name: "cubic", title: "CUBIC", is_simulated: true, kernel_name: Some("cubic"), ns2_name: None,
+        name: "cubic", title: "CUBIC", is_simulated: true, kernel_name: Some("cubic"),
         has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
     /// CUBIC on a host like Linux 6 (simulator): HyStart, timestamps, an initial window of ten segments, delayed and
     /// quick ACKs. In the lab, the kernel's CUBIC.
     Linux: Properties {
-        name: "linux", title: "CUBIC of Linux", is_simulated: true, kernel_name: Some("cubic"), ns2_name: None,
+        name: "linux", title: "CUBIC of Linux", is_simulated: true, kernel_name: Some("cubic"),
         has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
     /// RFC 8257 (simulator).
     Dctcp: Properties {
         // Linux offers DCTCP only to hosts that use ECN on every connection.
-        name: "dctcp", title: "DCTCP", is_simulated: true, kernel_name: None, ns2_name: None,
+        name: "dctcp", title: "DCTCP", is_simulated: true, kernel_name: None,
         has_sack_by_default: true, ecn: TcpEcn::Required, counts_bytes: true, has_hystart: false, paces: false,
     },
     /// TCP Prague, draft-briscoe-iccrg-prague-congestion-control (simulator).
     Prague: Properties {
         // Only the L4S tree of Linux has Prague, not mainline.
-        name: "prague", title: "Prague", is_simulated: true, kernel_name: None, ns2_name: None,
+        name: "prague", title: "Prague", is_simulated: true, kernel_name: None,
         has_sack_by_default: true, ecn: TcpEcn::Required, counts_bytes: false, has_hystart: false, paces: false,
     },
     /// BBR (lab); the version in Linux is 1.
     Bbr: Properties {
-        name: "bbr", title: "BBR", is_simulated: false, kernel_name: Some("bbr"), ns2_name: None,
+        name: "bbr", title: "BBR", is_simulated: false, kernel_name: Some("bbr"),
         has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: false, has_hystart: false, paces: false,
     },
     /// BBRv3, draft-ietf-ccwg-bbr (simulator).
     Bbr3: Properties {
         // Linux' "bbr" is version 1.
-        name: "bbr3", title: "BBRv3", is_simulated: true, kernel_name: None, ns2_name: None,
+        name: "bbr3", title: "BBRv3", is_simulated: true, kernel_name: None,
         has_sack_by_default: true, ecn: TcpEcn::Unspecified, counts_bytes: false, has_hystart: false, paces: true,
     },
     // The other crate provides the name and the pacing.
     outside: Properties {
-        name: "", title: "", is_simulated: true, kernel_name: None, ns2_name: None,
+        name: "", title: "", is_simulated: true, kernel_name: None,
         has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: false, has_hystart: false, paces: false,
     },
 }

@@ -25,14 +25,14 @@ parameters! {
         "Start of a download during which its ACKs are not held: the bytes that the downlink carries in this time at its learnt rate";
     /// Off by default, because the detection of encrypted ACKs may be wrong.
     pub(super) THIN_OPAQUE: bool = "thin-opaque", "false",
-        "Filter small QUIC packets like ACKs while a download runs. Some may not be ACKs, because QUIC is encrypted";
+        "Treat small QUIC packets as ACKs, and filter them, while a download runs. Some may not be ACKs, because QUIC is encrypted";
     BULK_LIMIT: Duration = "bulk-limit", "250ms", "Maximum backlog of all long-lived flows, as transmission time at the link's rate";
     FLOW_LIMIT: Bytes = "flow-limit", "6000b", "Backlog that each long-lived flow may have even while bulk-limit is exceeded",
         within Kind::Size(0, 1 << 30);
     BULK_TARGET: Duration = "bulk-target", "40ms",
         "Target sojourn time of a long-lived flow before asymq has learnt one";
     BULK_MIN: Duration = "bulk-min", "5ms", "Minimum target sojourn time that asymq learns for long-lived flows";
-    BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time that a flow's sojourn time must exceed its target before asymq drops or marks a packet";
+    BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time for which a flow's sojourn time must exceed its target before asymq drops or marks a packet";
     BULK_FLOOR: Bytes = "bulk-floor", "2800b",
         "Bytes of the flow that must be queued behind a packet before asymq drops it; they let the sender detect the loss",
         within Kind::Size(0, 1 << 30);

@@ -32,7 +32,7 @@ const GIVEN_DATA_PER_ACK: Typed<DataPerAck> = Typed::new(
 const fn interval(default: &'static str) -> Typed<Duration> {
     Typed::new(
         "interval",
-        "Interval between changes by the controller; for CoDel, time that the sojourn time must exceed the target before a drop",
+        "Interval between changes by the controller; for CoDel, time for which the sojourn time must exceed the target before a drop",
         default,
     )
     .within(Kind::Period)
@@ -59,7 +59,7 @@ const fn gamma(default: &'static str) -> Typed<Gamma> {
 parameters! {
     /// The default is equal shares: by the papers' rule, an idle data class is left with the minimum share.
     UNUSED_SHARE: UnusedShare = "unused-share", "equal-shares",
-        "Next shares if a class used less than half of its share: follow (the shares used, as in the papers) or equal-shares (half for each class)";
+        "Shares for the next interval after a class used less than half of its share: follow (the shares used, as in the papers) or equal-shares (half for each class)";
     UTILITY: Utility = "utility", "utilization",
         "Utility that ACQ and DCBQ maximize: utilization (sum of both directions), priority:W (the upload's weight is W) or proportional (proportional fairness)";
     /// The default is equal shares: the download keeps most of its rate. By the paper's rule, it stops.

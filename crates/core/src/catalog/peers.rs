@@ -23,7 +23,7 @@ const fn peer(name: &'static str, title: &'static str, summary: &'static str) ->
 
 parameters! {
     TARGET: Duration = "target", "5ms", "Target sojourn time of CoDel, or target queueing delay of DualPI2";
-    INTERVAL: Duration = "interval", "100ms", "Time that the sojourn time must exceed the target before CoDel drops";
+    INTERVAL: Duration = "interval", "100ms", "Time for which the sojourn time must exceed the target before CoDel drops";
     CE_THRESHOLD: Option<Duration> = "ce_threshold", "none",
         "Sojourn time above which every ECN-capable packet is marked, or none";
     FLOWS: u32 = "flow-queues", "1024", "Number of queues to which fq_codel hashes flows (tc: flows)",

@@ -1,6 +1,6 @@
-//! Table of the hosts at home. An address is *answered* if one of its flows sends a packet after this flow got one on
-//! the reverse path. Each answered address counts as a host. All other addresses together count as one host, because
-//! senders may forge addresses. While no address is answered, the first few addresses count as hosts.
+//! Table of the hosts at home. An address is *answered* if one of its flows received a packet and then sent one. Each
+//! answered address counts as a host. All other addresses together count as one host, because senders may forge
+//! addresses. While no address is answered, the first few addresses count as hosts.
 //!
 //! Answers are recognised by flow, not by address, so NAT does not hide answers.
 

@@ -102,7 +102,7 @@ impl<O: Options> Link<O> {
         }
     }
 
-    /// Returns the link with a changing rate.
+    /// Makes the link's rate follow `schedule`.
     pub(crate) fn with_schedule(mut self, schedule: Schedule) -> Self {
         let least = schedule.least_tx(MIN_IP_LEN).as_nanos();
         self.lookahead = (least + self.propagation).max(1);

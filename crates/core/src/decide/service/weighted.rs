@@ -56,7 +56,7 @@ impl WeightedBytes {
 
 impl Service for WeightedBytes {
     /// With packets of both classes, chooses the packet that would finish first if each class were sent at its share.
-    /// An ACK that arrives at an empty queue then waits for at most one data packet.
+    /// With equal shares, an ACK that finds no other ACK queued thus waits for at most one full data packet.
     #[inline]
     fn next(&mut self, _now: Instant, heads: Heads) -> Next {
         let (Some(ack), Some(data)) = (heads.ack, heads.data) else {
