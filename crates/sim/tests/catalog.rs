@@ -7,7 +7,7 @@ use asymq_core::{Limit, Packet};
 use asymq_scenario::Scenario;
 use asymq_sim::{RunOptions, STANDARD, SimError, Simulator};
 
-/// A catalog that builds a DropTail with this limit for every description, or fails without a limit.
+/// A catalog that builds a DropTail with this limit for every description. Without a limit, it fails.
 struct Own(Option<Limit>);
 
 impl Catalog for Own {

@@ -1,7 +1,7 @@
 //! Comparison with ns-2.35, for DropTail with AQ's settings.
 //!
-//! The bounds are minimum and maximum of ns-2's runs over 60 seeds; the mean of ten of our runs must lie between them.
-//! `scripts/ns2/compare.py --seeds 60` prints both.
+//! The bounds are the minimum and the maximum of ns-2's runs over 60 seeds; the mean of ten of our runs must lie
+//! between them. `scripts/ns2/compare.py --seeds 60` prints both.
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::Limit;

@@ -1,7 +1,7 @@
-//! Every discipline with its paper's values, beside ns-2.35 with the disciplines added.
+//! Compares every discipline, with its paper's values, with ns-2.35, to which we added the disciplines.
 //!
-//! `ns2/points.tsv` has ns-2's means and deviations, and each setting as flags, with the start times of its flows. The
-//! mean of ten of our runs must be within a tolerance of ns-2's mean. The tolerance is the largest of three: twice
+//! `ns2/points.tsv` lists ns-2's means and deviations, and each setting as flags, with the start times of its flows.
+//! The mean of ten of our runs must be within a tolerance of ns-2's mean. The tolerance is the largest of three: twice
 //! ns-2's deviation; two standard errors of the difference, from the deviation of our runs (ns-2 has only two to ten
 //! runs); 0.01. Settings that differ more are in [`ELSEWHERE`] with the reason, or with "unexplained".
 //!
@@ -16,9 +16,9 @@
 //!
 //! If a class without borrowing was served late, ns-2 later makes up a part of the lost time. The part is between 4 and
 //! 36 ms. The bounds follow from ACKs: two follow each data packet of 12.5 ms at 640 kbit/s, but one follows each data
-//! packet of 125 ms at 64 kbit/s. Of 12, 16, 20, 25 and 30 ms, the values from 20 ms on reproduce the settings with
-//! single flows (002.N), and 25 ms reproduces most others: `--made-up 25ms`. In our experiments, classes make up one
-//! packet.
+//! packet of 125 ms at 64 kbit/s. We tried 12, 16, 20, 25 and 30 ms. The values from 20 ms on reproduce the settings
+//! with single flows (002.N), and 25 ms reproduces most others: `--made-up 25ms`. In our experiments, classes make up
+//! one packet.
 //!
 //! The comparison of all settings takes a few minutes: `cargo test --release -p asymq-sim --test all ns2_disciplines::
 //! -- --ignored --nocapture`. `ASYMQ_NS2=vaq` selects the settings whose names contain `vaq`. The quick settings always

@@ -217,7 +217,7 @@ fn one_readable_flow_teaches_the_rates_for_all_traffic() {
         "--flows-up=0 --flow=down,opaque=true --flow=down,opaque=true --flow=up,opaque=true";
     check(
         &format!("--flows-down=1 {opaque} {HALVED}"),
-        1.6, // Other seeds have 1.64 on average, with a standard deviation of 0.06.
+        1.6, // Other seeds reach 1.64 on average, with a standard deviation of 0.06.
         190.0,
         0.07,
     );

@@ -1,8 +1,8 @@
 //! The simulated TCP, compared with ns-3.44, a kernel and published equations.
 //!
 //! ns-3's figures come from `scripts/ns3/dumbbell.py` with seed 1, the kernel's from `asymq lab` on Linux 6.18 (CUBIC
-//! with SACK, timestamps and HyStart): one run each, on 22 November 2026. BBRv3 was corrected with the setting of 10
-//! Mbit/s, 100 ms and 20 packets. The others were developed without these settings. The tolerances were chosen when the
+//! with SACK, timestamps and HyStart): one run each, on 22 November 2026. We corrected BBRv3 on the setting with 10
+//! Mbit/s, 100 ms and 20 packets, and developed the others without these settings. We chose the tolerances when the
 //! figures of both sides were known.
 
 use crate::flags::scenario;
@@ -73,8 +73,8 @@ fn a_paced_reno_uses_the_link_as_ns3s_does() {
 
 #[test]
 fn cubic_fills_the_link_and_the_queue_as_a_kernels_does() {
-    // The kernel has 0.9998, 33.7 ms, 26 losses; and 0.9995, 49.4 ms, 36 losses. ns-3's CUBIC reaches less: 0.970 and
-    // 0.856.
+    // The kernel reaches 0.9998, 33.7 ms, 26 losses; and 0.9995, 49.4 ms, 36 losses. ns-3's CUBIC reaches less: 0.970
+    // and 0.856.
     for (rate, rtt, buffer, kernel, median, flags) in [
         (
             "10mbit",
@@ -133,8 +133,8 @@ fn a_reno_with_ecn_uses_the_mean_of_its_sawtooth() {
 
 #[test]
 fn dctcp_gets_the_mark_share_of_its_equation_and_fills_the_link() {
-    // Alizadeh et al. 2010, eq. 6: alpha = sqrt(2 / W), where W is the segments in flight and K queued. Of 45 800
-    // segments that is 6370 and 12 470. ns-3's TcpDctcp marks 4818 and 11 481, at 0.9986 of the link.
+    // Alizadeh et al. 2010, eq. 6: alpha = sqrt(2 / W), where W counts the segments in flight and the K queued ones. Of
+    // 45 800 segments, that marks 6370 and 12 470. ns-3's TcpDctcp marks 4818 and 11 481, at 0.9986 of the link.
     for (rate, rtt, step, segments_per_second, rtt_s) in [
         ("10mbit", "100ms", 20.0, 833.0, 0.1),
         ("10mbit", "20ms", 10.0, 833.0, 0.02),
@@ -150,7 +150,7 @@ fn dctcp_gets_the_mark_share_of_its_equation_and_fills_the_link() {
 
 #[test]
 fn prague_gets_dctcps_mark_share_above_its_virtual_round_trip() {
-    // Prague's draft (sec. 2.4) keeps DCTCP's reduction. From 25 ms on, Prague grows like Reno. It paces.
+    // Prague's draft (sec. 2.4) keeps DCTCP's reduction. From 25 ms on, Prague grows like Reno. Prague also paces.
     let down = down(
         "10mbit",
         "100ms",
@@ -198,8 +198,8 @@ fn hystart_plus_plus_spares_most_of_the_losses_of_slow_start_in_a_deep_buffer() 
 
 #[test]
 fn bbr3_fills_most_of_the_link_with_a_shorter_queue_than_ns3s_bbr() {
-    // ns-3 has version 1, which ignores losses: 0.947 and 0.972, 0 and 435 losses, mean sojourns of 13.1 and 3.3 ms.
-    // Version 3 bounds its data in flight by losses, and leaves 15 % of that bound free.
+    // ns-3 implements version 1, which ignores losses: 0.947 and 0.972, 0 and 435 losses, mean sojourns of 13.1 and 3.3
+    // ms. Version 3 bounds its data in flight by losses, and leaves 15 % of that bound free.
     for (buffer, v1) in [("50p", 0.947), ("20p", 0.972)] {
         let down = down("10mbit", "100ms", buffer, "--tcp bbr3");
         let used = down.utilization;

@@ -5,7 +5,7 @@ use asymq_core::{Duration, Limit, Reason};
 use asymq_scenario::{Run, Scenario, Tcp};
 use asymq_sim::{RunOptions, STANDARD};
 
-/// No flows, 100 ms, buffers of 100 packets and DropTail, with the changes of `change`.
+/// No flows, 100 ms, buffers of 100 packets and DropTail, with the changes that `change` makes.
 fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut scenario = resolved("1mbit", 100);
     change(&mut scenario);
@@ -106,7 +106,7 @@ fn a_receive_window_of_w_gives_w_segments_per_round_trip() {
         scenario.window = Some(Limit::Packets(20));
     });
     let summary = run_with_series(&scenario).summary;
-    // The round trip is 100 ms and transmission times: 1500 bytes at 10 and twice at 100 Mbit/s, 40 bytes at 1 and
+    // The round trip takes 100 ms plus transmission times: 1500 bytes at 10 and twice at 100 Mbit/s, 40 bytes at 1 and
     // twice at 100.
     let round_trip = 0.1 + 0.0012 + 2.0 * 0.00012 + 0.00032 + 2.0 * 0.0000032;
     let expected = 20.0 * 1460.0 * 8.0 / round_trip;

@@ -176,7 +176,7 @@ mod tests {
         let mut hystart = started();
         assert_eq!(round(&mut hystart, 49, 20, 112), 70.0);
         let mut hystart = started();
-        // Seven ACKs grow the window at the full rate, those from the eighth on at a quarter.
+        // The first seven ACKs grow the window at the full rate, later ACKs at a quarter of it.
         assert_eq!(round(&mut hystart, 49, 20, 113), 57.0 + 13.0 / 4.0);
     }
 

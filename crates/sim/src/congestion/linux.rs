@@ -27,7 +27,7 @@ pub(crate) struct LinuxCubic {
     ssthresh: u64,
     /// Maximum number of segments credited per ACK in slow start.
     counted: u64,
-    /// Segments acknowledged since the window grew (`snd_cwnd_cnt`).
+    /// Segments acknowledged since the window last grew (`snd_cwnd_cnt`).
     credit: u64,
     /// Segments needed for the next growth (`cnt`).
     count: u64,
@@ -43,7 +43,7 @@ pub(crate) struct LinuxCubic {
     round: Option<Round>,
 }
 
-/// The time since the last reduction.
+/// State of congestion avoidance since the last reduction.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     start: u64,
@@ -53,7 +53,7 @@ struct Epoch {
     plateau: u64,
     /// Window of a Reno sender.
     reno: u64,
-    /// Segments acknowledged since `reno` grew.
+    /// Segments acknowledged since `reno` last grew.
     acked: u64,
 }
 
@@ -123,7 +123,7 @@ impl LinuxCubic {
         if window != self.cwnd || now - at > UPDATE || self.epoch.is_none() {
             self.updated = (self.cwnd, now);
             self.count = self.cubic_count(now, &epoch);
-            // Linux' Reno grows by 8/15 of a segment per round.
+            // The Reno estimate of Linux grows by 8/15 of a segment per round.
             let round = self.cwnd * 15 / 8;
             epoch.reno += epoch.acked / round;
             epoch.acked %= round;

@@ -145,7 +145,7 @@ impl TcpModel {
     }
 }
 
-/// Returns a constructor that copies a new congestion control.
+/// Returns a constructor that copies `window`, a congestion control in its initial state.
 fn copies<C: CongestionControl + Copy + Send + Sync + 'static>(window: C) -> Arc<Make> {
     Arc::new(move |_| Box::new(window))
 }

@@ -1,4 +1,4 @@
-//! No two congestion controls share a model.
+//! Tests that no two congestion controls behave alike.
 
 use super::*;
 use crate::congestion::Connection;

@@ -133,7 +133,7 @@ impl<O: Options> Beyond<O> {
         at_links.chain(self.wires.iter().map(|wire| &wire.losses))
     }
 
-    /// Returns two numbers of packets: queued at further links or in transit, and dropped by further disciplines.
+    /// Returns two numbers of packets: queued at further links or in transit, and dropped or filtered at further links.
     #[cfg(test)]
     pub(crate) fn held_and_left(&self, direction: usize, now: u64) -> (u64, u64) {
         let stages = self.stages[direction].iter();

@@ -1,6 +1,6 @@
 //! The published rule of cake-autorate 3.2 with its default configuration, for comparison. The rule pings six
-//! reflectors in turn, one every 50 ms, and sets the rates by delays and load. Two simplifications favour the rule:
-//! pings load no link and are never lost, and the user's configuration has the exact rates of the modem.
+//! reflectors in turn, one every 50 ms, and derives the rates from delays and load. Two simplifications favour the
+//! rule: pings load no link and are never lost, and the user's configuration has the exact rates of the modem.
 
 use asymq_links::KnownRates;
 

@@ -23,7 +23,7 @@ pub(crate) struct Line<O> {
     ingress: Option<AutorateIngress>,
     learner: Option<Box<Learner>>,
     learns_at: u64,
-    /// True if the learner sends probes; `probe` is the latest number, `probes_back` has probes in transit.
+    /// True if the learner sends probes; `probe` is the latest number, `probes_back` holds the probes in transit.
     probes: bool,
     probe: u16,
     probes_back: VecDeque<(u64, u16)>,
@@ -100,7 +100,7 @@ impl<O: Options> Line<O> {
     /// Creates the line of a scenario; `None` without modems. `propagation` is the one-way delay in ns.
     ///
     /// # Errors
-    /// There is not enough memory for learning rates.
+    /// There is not enough memory to learn rates.
     pub(crate) fn new(
         scenario: &Scenario,
         seed: u64,

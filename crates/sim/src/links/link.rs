@@ -102,7 +102,7 @@ impl<O: Options> Link<O> {
         }
     }
 
-    /// Makes the link's rate follow `schedule`.
+    /// Makes the rate follow `schedule`. Derives the lookahead from the schedule's shortest transmission.
     pub(crate) fn with_schedule(mut self, schedule: Schedule) -> Self {
         let least = schedule.least_tx(MIN_IP_LEN).as_nanos();
         self.lookahead = (least + self.propagation).max(1);
@@ -133,7 +133,7 @@ impl<O: Options> Link<O> {
         Some(varying.schedule.capacity(now))
     }
 
-    /// Returns the number of queued packets, and of packets that the qdisc dropped.
+    /// Returns two numbers of packets: queued, and dropped or filtered by the qdisc.
     #[cfg(test)]
     pub(crate) fn held_and_left(&self, now: u64) -> (u64, u64) {
         use asymq_core::Fate;

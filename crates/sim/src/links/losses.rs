@@ -7,7 +7,7 @@ use asymq_core::{Fate, Instant, Reason, Sink};
 #[derive(Debug, Default)]
 pub(crate) struct DataLosses {
     data: Vec<u64>,
-    /// QUIC's ACKs with a PING that a discipline dropped or filtered.
+    /// Number of QUIC ACKs with a PING that a discipline dropped or filtered.
     pings: u64,
 }
 

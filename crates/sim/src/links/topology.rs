@@ -5,8 +5,8 @@
 //! home --- access, 1 ms --- gateway === bottleneck, 5 ms === ISP +--- rest of the RTT --- server
 //! ```
 //!
-//! Each conversation has a separate access link at either end, with room for 1000 packets. The rate is 100 Mbit/s, or
-//! ten times the rate of the faster bottleneck direction if that is more.
+//! Each conversation has a separate access link at each end, with room for 1000 packets. The rate is 100 Mbit/s, or ten
+//! times the rate of the faster bottleneck direction if that is more.
 
 use asymq_core::{Duration, Rate};
 use asymq_scenario::{RateTrace, Scenario};

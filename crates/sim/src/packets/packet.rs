@@ -240,7 +240,7 @@ pub(crate) struct Layout {
     encapsulation: Encapsulation,
     /// Size of an ACK's IP packet without options, in plain TCP.
     plain_ack: u32,
-    /// Number of flows of a flood, and its addresses. The number is zero for other conversations.
+    /// A flood's number of flows, and its addresses. Other conversations have zero flows.
     flood: (u64, Aim),
 }
 

@@ -10,9 +10,9 @@ use asymq_core::packet::flags;
 pub(crate) struct FullReceiving {
     sack: bool,
     timestamps: bool,
-    /// PINGs of a QUIC receiver. QUIC retransmits with new numbers, so that gaps remain; only the first segment after a
-    /// gap is acknowledged at once (RFC 9000, section 13.2.1). `None` for TCP, which acknowledges each segment after a
-    /// gap at once.
+    /// PINGs of a QUIC receiver. QUIC retransmits with new numbers, so gaps remain; only the first segment after a gap
+    /// is acknowledged at once (RFC 9000, section 13.2.1). `None` for TCP, which acknowledges each segment after a gap
+    /// at once.
     pub(super) quic: Option<Pings>,
     /// Delay of ACKs as in Linux; `None` for other receivers.
     delay: Option<AckDelay>,
@@ -491,7 +491,7 @@ mod tests {
         }
         assert_eq!(arrive(21, 311 * MS, &mut out), (3, 312 * MS + MS / 10));
         assert_eq!(arrive(22, 312 * MS, &mut out), (3, 312 * MS + MS / 10));
-        // The missing segment is acknowledged at once, with all that wait.
+        // The missing segment is acknowledged at once, together with all waiting ones.
         assert_eq!(arrive(17, 312 * MS, &mut out), (4, u64::MAX));
         assert_eq!(out[3].number(), 23);
     }

@@ -1,4 +1,4 @@
-//! Optional records of a run, and its errors.
+//! Optional records of a run, and the errors of runs.
 
 use asymq_core::hold::BuildError;
 use asymq_scenario::Tcp;

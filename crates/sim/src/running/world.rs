@@ -163,7 +163,7 @@ impl<'a, V: Variant> World<'a, V> {
         of_modem.or_else(|| self.links[direction].capacity(now))
     }
 
-    /// Returns two numbers: packets after the first link, and packets dropped by the disciplines of further links.
+    /// Returns two numbers of packets: now beyond the first link, and dropped or filtered at further links.
     #[cfg(test)]
     pub(crate) fn held_and_left_further(&self, direction: usize, now: u64) -> (u64, u64) {
         let beyond = self.beyond.as_ref();
@@ -172,7 +172,7 @@ impl<'a, V: Variant> World<'a, V> {
         (held + line.map_or(0, |line| line.held(direction)), left)
     }
 
-    /// Number of a direction's packets that access links dropped because of full buffers, and number that paths lost.
+    /// Two numbers of a direction's packets: dropped at full buffers of access links, and lost on paths.
     pub(crate) fn access_dropped_and_lost(&self, direction: usize) -> (u64, u64) {
         let conversations = self.conversations.iter();
         let transfers = self.transfers.as_ref();

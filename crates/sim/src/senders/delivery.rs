@@ -360,7 +360,7 @@ impl Deliveries {
         }
     }
 
-    /// Marks segment `number` as lost if it is in flight. Returns the data of its loss.
+    /// Marks segment `number` as lost if it is in flight. Returns the record of its loss.
     pub(crate) fn lose(&mut self, number: u64) -> Lost {
         let place = &mut self.sent[(number - self.base) as usize];
         if place.state == State::InFlight {

@@ -3,9 +3,9 @@
 //! sets the window.
 //!
 //! With SACK, senders recover like today's systems: with RACK-TLP, PRR, and Linux's retransmission timeout. Without
-//! SACK, and where RFCs leave a choice, senders follow ns-2.35, which the papers and our comparison use. Such senders
-//! have an initial window of 2, limited transmit, one RTT sample per window, a clock of 10 ms, and a minimum
-//! retransmission timeout of 0.2 s.
+//! SACK, where RFCs leave a choice, senders follow ns-2.35, which the papers and our comparison use. These senders have
+//! an initial window of 2, limited transmit, one RTT sample per window, a clock of 10 ms, and a minimum retransmission
+//! timeout of 0.2 s.
 
 mod delivery;
 mod extension;

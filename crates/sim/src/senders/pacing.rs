@@ -66,7 +66,7 @@ pub(crate) struct Bursts {
     last: u64,
 }
 
-/// Segments wait for the next ACK only if the ACK is due within this time in ns, and a segment left within this time.
+/// Segments wait for the next ACK only if the ACK is due within this many ns and the last segment left within as many.
 const DEFER: u64 = 1_000_000;
 
 impl Bursts {

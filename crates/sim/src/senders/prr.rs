@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn segments_that_were_not_sent_in_time_are_sent_later() {
-        // The application sends nothing for three ACKs. The limit is the data delivered since then.
+        // During three ACKs, the application has nothing to send. The limit is the data delivered since then.
         let mut prr = Prr::new(20, 4);
         for _ in 0..3 {
             prr.on_ack(1, false, 4, 10);

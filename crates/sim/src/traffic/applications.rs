@@ -104,7 +104,7 @@ impl Application {
         self.left == Some(0)
     }
 
-    /// Returns the action at `now`, which is the start or the time that the last action returned.
+    /// Returns the action at `now`, which must be the start or the time that the last call returned.
     pub(crate) fn act(&mut self, now: u64) -> Act {
         /// Number of segments that no run can carry.
         const ENDLESS: u64 = 1 << 40;

@@ -112,7 +112,7 @@ impl Transfers {
         all
     }
 
-    /// Layout of the first transfer; all transfers have equal lengths of packets.
+    /// Layout of the first transfer; all transfers have packets of equal lengths.
     pub(crate) fn layout(&self) -> Layout {
         Layout::of(0, &self.scenario, 0)
     }

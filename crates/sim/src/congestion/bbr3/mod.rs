@@ -167,7 +167,7 @@ impl Bbr3 {
 
     // Volumes (section 5.6.4).
 
-    /// Returns `gain` bandwidth-delay products; the initial window before the first round-trip time is measured.
+    /// Returns `gain` times the bandwidth-delay product, or the initial window before the first round-trip sample.
     fn bdp(&self, gain: f64) -> f64 {
         if self.min_rtt == u64::MAX {
             return self.initial_window;

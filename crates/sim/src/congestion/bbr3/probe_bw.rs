@@ -72,7 +72,7 @@ impl Bbr3 {
             return true;
         }
         if sample.window_limited && self.window >= self.inflight_longterm {
-            // The long-term bound limits the rate, not the path.
+            // The long-term bound, not the path, limits the rate.
             self.reset_full_bw();
             self.full_bw = sample.rate;
             return false;

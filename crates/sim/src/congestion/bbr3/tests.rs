@@ -183,7 +183,7 @@ fn drain_ends_with_the_flight_at_the_estimated_product() {
     let mut path = path();
     path.run(5_000, Some(State::Drain));
     assert_eq!(State::Drain.gains(), (0.5, 2.0));
-    // Passes through Down, where no queue remains to drain.
+    // The sender passes through Down, where no queue remains to drain.
     path.run(5_000, Some(State::Cruise));
     let in_flight = path
         .sender
