@@ -23,7 +23,7 @@ pub struct Defaults {
     pub tcp: Tcp,
     /// Congestion controls of other crates that this simulator supports.
     pub outside: &'static [OutsideTcp],
-    /// The driver (simulator or lab) in error messages, like "in the simulator".
+    /// The driver (simulator or lab) as error messages name it, such as "in the simulator".
     pub place: &'static str,
     /// Data packets per ACK that disciplines assume: a number, or `auto` to measure it.
     pub data_per_ack: &'static str,

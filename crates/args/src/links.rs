@@ -62,7 +62,7 @@ impl ScenarioArgs {
             false => sizes(defaults.headers, mss.saturating_add(40)),
         }
         .with("data-per-ack", defaults.data_per_ack);
-        // As in a gateway with one fixed rate, a discipline gets the reverse rate only if it needs it.
+        // As in a gateway with one fixed rate, a discipline gets the reverse rate only if it needs one.
         let discipline =
             |name: &str, given: &Params, link, reverse, assumed: Option<Rate>, buffer| {
                 let place = Place {

@@ -107,7 +107,7 @@ pub fn is_key(key: &str, field: &str) -> bool {
 
 /// Declares a struct of settings.
 ///
-/// A field is an `Option` or a `Vec`, with the placeholder of its value. A `read` function and an adjustment of its
+/// A field is an `Option` or a `Vec`, with the placeholder of its value. A `read` function and an adjustment of the
 /// flag are optional. A field without a placeholder is itself a struct of settings.
 #[macro_export]
 macro_rules! settings {

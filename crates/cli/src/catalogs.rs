@@ -27,7 +27,7 @@ pub(crate) struct Catalogs {
 }
 
 impl Catalogs {
-    /// The catalog of this project, whose disciplines are compiled into simulator and gateway.
+    /// The catalog of this project, whose disciplines are compiled into the simulator and the gateway.
     pub(crate) fn standard() -> Self {
         Self {
             names: &Standard,

@@ -1,7 +1,7 @@
 //! The `asymq` command: reads the command line and runs one command. Exit codes: 0 success, 1 failure at run time, 2
 //! bad input, 130 interrupted.
 //!
-//! It is a library: a program with its own disciplines calls [`main_with`] with its catalog, and has all commands.
+//! A program with its own disciplines passes its catalog to [`main_with`] of this library, and offers all commands.
 //!
 //! The feature `research`, on by default, adds the simulator, the lab, sweeps and the papers. Without it, the commands
 //! are those for routers: router, gateway, measure, import, model.

@@ -1,7 +1,7 @@
 //! `asymq router` on a router. Tests that need root print a note and pass without it.
 //!
-//! They are a separate program, because the kernel removes ports and namespaces one after the other. Among many other
-//! tests, a gateway would not end in time.
+//! These tests are a separate program, because the kernel removes ports and namespaces one after the other. Among many
+//! other tests, a gateway would not end in time.
 
 #[path = "../../gateway/tests/common/ping.rs"]
 mod ping;

@@ -183,7 +183,7 @@ mod tests {
                 .chunks(5)
                 .all(|five| five == [false, false, false, false, true])
         );
-        // After four delayed packets, each packet is early with 50 %: on average one packet of 4 + 2.
+        // After four delayed packets, each packet is early with a probability of 50 %: on average one of 4 + 2.
         let sixth = share(&early("delay 10ms reorder 50% gap 5"));
         assert!((sixth - 1.0 / 6.0).abs() < 0.005, "{sixth}");
     }

@@ -57,7 +57,7 @@ const TAIL: Duration = Duration::from_millis(500);
 /// Measures a line.
 ///
 /// # Errors
-/// The server does not answer, refuses, or uses another protocol. A system call fails. The caller stops the
+/// The server does not answer, refuses, or uses another protocol; a system call fails; or the caller stops the
 /// measurement.
 pub fn measure(
     options: &Options<'_>,
@@ -173,7 +173,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Waits after a load until a probe is as fast as on the idle line.
+    /// Waits after a load until a probe is about as fast as on the idle line.
     fn drain(&self) -> Result<(), MeasureError> {
         const SLOWER: f64 = 0.005;
         let from = self.now();

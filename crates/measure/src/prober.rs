@@ -245,7 +245,7 @@ impl Baseline {
         })
     }
 
-    /// Returns the time and queueing delay in ms of each probe, for both directions together, for charts.
+    /// Returns each probe's time in the window in s, and its queueing delay up plus down in ms, for charts.
     pub(crate) fn series(&self, samples: &[Sample], window: Window) -> Vec<(f64, f64)> {
         let point = |sample: &Sample| {
             let [up, down] = self.added(sample)?;

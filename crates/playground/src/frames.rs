@@ -40,7 +40,7 @@ pub(crate) fn record_queues(steps: &Steps<'_>, frames: &mut Vec<u16>) {
 pub(crate) const SAMPLE: usize = 8;
 
 /// Appends the last `intervals` of the time series as one sample. For the uplink and then for the downlink, the sample
-/// has the used share and the share used by TCP data. Then come the longest waits in ms: of ACKs, data and other
+/// holds the used share and the share used by TCP data. Then come the longest waits in ms: of ACKs, data and other
 /// packets at the uplink, and of other packets at the downlink. With a probe, the waits of other packets are the
 /// probe's waits, including modems.
 pub(crate) fn record_sample(

@@ -82,7 +82,7 @@ impl Tunnel {
     }
 
     /// Default replay window: the receiver drops a packet if this number of packets were sent after it. Linux and
-    /// wireguard-go have 8192 bits minus one word (RFC 6479), OpenVPN has 64 (`--replay-window 64`), strongSwan 32.
+    /// wireguard-go use 8192 bits minus one word (RFC 6479), OpenVPN 64 (`--replay-window 64`), strongSwan 32.
     pub const fn window(self) -> u32 {
         match self {
             Self::WireGuard => 8192 - 64,

@@ -90,7 +90,7 @@ impl QuicStack {
         (every, wait)
     }
 
-    /// Suggests a stack of simulator or lab for a name that is neither known nor a path.
+    /// Suggests a stack of the simulator or the lab for a name that is neither known nor a path.
     pub fn near(name: &str) -> Option<String> {
         let known = Self::ALL.iter().map(|stack| stack.name);
         let mut known = known.chain(["aioquic"]);

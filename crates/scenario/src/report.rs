@@ -40,7 +40,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// This version of a driver.
+    /// This version of asymq, with the name of its driver.
     pub fn new(driver: &str) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").into(),

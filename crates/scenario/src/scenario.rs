@@ -90,7 +90,7 @@ pub struct Scenario {
     /// True if simulated hosts use HyStart++ (RFC 9406).
     #[serde(default, skip_serializing_if = "is_default")]
     pub hystart: bool,
-    /// True if simulated hosts pace at Linux' ratios; BBR always paces.
+    /// True if simulated hosts pace at Linux's ratios; BBR always paces.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pacing: bool,
     /// Number of ACKs that are regenerated after the uplink for each filtered ACK; 0 for none.

@@ -1,4 +1,4 @@
-//! Congestion controls, and the drivers that have them.
+//! Congestion controls, and the drivers that offer them.
 
 use asymq_core::units::suggestion;
 use std::fmt;
@@ -124,7 +124,7 @@ congestion_controls! {
     },
     /// BBRv3, draft-ietf-ccwg-bbr (simulator).
     Bbr3: Properties {
-        // Linux' "bbr" is version 1.
+        // Linux's "bbr" is version 1.
         name: "bbr3", title: "BBRv3", is_simulated: true, kernel_name: None,
         has_sack_by_default: true, ecn: TcpEcn::Unspecified, counts_bytes: false, has_hystart: false, paces: true,
     },

@@ -81,8 +81,8 @@ impl Plan {
     }
 
     /// Simulates the runs that are missing in `folder`, and further runs for undecided claims, with `simulator` on
-    /// `threads` threads. `defaults` names the congestion controls of `simulator`. `progress` gets the number of the
-    /// look (from 1), of finished runs, and of missing runs.
+    /// `threads` threads. `defaults` names the congestion controls of `simulator`. `progress` receives three numbers:
+    /// the look (from 1), the finished runs, and the missing runs.
     ///
     /// # Errors
     /// An experiment is invalid, a run fails, or the folder cannot be read or written.

@@ -1,8 +1,8 @@
 //! Divides the runs of experiments into tasks: blocks of seeds with similar predicted cost.
 //!
 //! The tasks depend only on the experiments and the task size. A task therefore has the same name and result on every
-//! machine and at every attempt. A single machine executes runs one by one. A shard executes every Nth run, a cluster
-//! executes whole tasks.
+//! machine and at every attempt. A single machine executes runs one by one. A shard executes every Nth run, and a
+//! cluster executes whole tasks.
 
 use crate::experiment::{Experiment, Place};
 use crate::fnv::{fnv, long};
@@ -119,7 +119,7 @@ impl Runs<'_> {
 }
 
 /// Divides the runs of `experiments` into tasks, longest first. A task has about `packets` packets, and at least one
-/// run. `before` has the same experiments with the seeds of earlier rounds; it is `None` in the first `round`.
+/// run. `before` holds the same experiments with the seeds of earlier rounds; it is `None` in the first `round`.
 pub fn tasks(
     experiments: &[Experiment],
     before: Option<&[Experiment]>,

@@ -1,5 +1,5 @@
-//! The lines of docs/research/data.md that load the tables. `ASYMQ_PYTHON` names a Python with pandas, polars, duckdb
-//! and pyarrow; `scripts/loaders` makes one.
+//! Runs the lines of docs/research/data.md that load the tables. `ASYMQ_PYTHON` names a Python with pandas, polars,
+//! duckdb and pyarrow; `scripts/loaders` creates one.
 
 mod common;
 

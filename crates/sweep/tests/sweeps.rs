@@ -198,7 +198,7 @@ fn a_check_fails_only_for_claims_that_held_and_fail_beyond_doubt() {
     );
 }
 
-/// Decides a claim that the downlink of the sweep's first scenario carries more than `than`. Starts with `runs` runs,
+/// Judges the claim that the downlink of the sweep's first scenario carries more than `than`. Starts with `runs` runs,
 /// and takes up to `looks` looks.
 fn decided(runs: u32, than: f64, looks: u32, folder: &Path) -> Outcome {
     let claim = format!("droptail:down@1mbit > {than}");

@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SETTINGS: &str = "/etc/asymq.toml";
-/// Runtime folder of the service. systemd creates it. systemd keeps it after a stop, since it contains the journals.
+/// Runtime folder of the service. systemd creates it, and keeps it after a stop, since it contains the journals.
 const RUN: &str = "/run/asymq";
 const UNIT: &str = "/etc/systemd/system/asymq.service";
-/// Unit file of a package. The package also creates the user and the program.
+/// Unit file of a package. The package also creates the user and installs the program.
 const PACKAGED: &str = "/usr/lib/systemd/system/asymq.service";
 const USER: &str = "/etc/sysusers.d/asymq.conf";
 const NETWORKD: &str = "/etc/systemd/network/10-asymq.network";

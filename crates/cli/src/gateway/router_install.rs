@@ -18,7 +18,7 @@ const UDEV: &str = "/etc/udev/rules.d/86-asymq-router.rules";
 pub(super) const QDISC_SERVICE: &str = "asymq-router-qdisc";
 pub(super) const QDISC_UNIT: &str = "/etc/systemd/system/asymq-router-qdisc.service";
 pub(super) const QDISC_SCRIPT: &str = "/etc/asymq-router-qdisc.sh";
-/// Unit file of a package. The package also has the other unit and the program.
+/// Unit file of a package. The package also contains the other unit and the program.
 const PACKAGED: &str = "/usr/lib/systemd/system/asymq-router.service";
 pub(super) const FILES: Files = Files {
     settings: [SETTINGS, "/etc/asymq-router.toml.old"],

@@ -1,4 +1,4 @@
-//! `asymq`, run like a user runs it.
+//! `asymq`, run as a user runs it.
 
 #[path = "../../../gateway/tests/common/mod.rs"]
 mod common;
@@ -34,7 +34,7 @@ fn command(flags: &[&str]) -> Command {
     command
 }
 
-/// Runs `asymq` in `directory`; blanks in `line` separate the arguments.
+/// Runs `asymq` in `directory`; spaces in `line` separate the arguments.
 fn asymq(directory: &Path, line: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_asymq"))
         .args(line.split_whitespace())

@@ -1,4 +1,4 @@
-//! `asymq model`, run like a user runs it.
+//! `asymq model`, run as a user runs it.
 
 use crate::answer;
 use serde_json::Value;

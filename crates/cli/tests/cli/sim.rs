@@ -1,4 +1,4 @@
-//! `asymq sim` and `asymq compare`, run like a user runs them.
+//! `asymq sim` and `asymq compare`, run as a user runs them.
 
 use crate::{answer, asymq};
 use asymq_core::catalog::{Catalog, Role, Standard};

@@ -1,4 +1,4 @@
-//! System calls that the standard library, `socket2`, `rustix` and the gateway do not offer. This module has all
+//! System calls that the standard library, `socket2`, `rustix` and the gateway do not offer. This module contains all
 //! `unsafe` of the lab.
 
 mod tcp_info;

@@ -221,7 +221,7 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    /// The experiment or claim that is the evidence, if it is one.
+    /// Id of the experiment or claim, if the evidence is one.
     pub fn experiment(&self) -> Option<&str> {
         match self {
             Self::Experiment(id) => Some(id),
@@ -229,7 +229,7 @@ impl Evidence {
         }
     }
 
-    /// The condition that is the evidence, if it is one.
+    /// The condition, if the evidence is one.
     pub const fn condition(&self) -> Option<&Condition> {
         match self {
             Self::Runs(condition) => Some(condition),

@@ -40,7 +40,7 @@ impl Sample {
             f(&values.collect::<Vec<_>>())
         };
         let count = lengths().min();
-        // Points may have different numbers of seeds. Only seeds that all have are compared.
+        // Points may have different numbers of seeds. Only seeds that all points have are compared.
         let equal = lengths().all(|length| Some(length) == count);
         let runs = (0..count.unwrap_or(0)).map(|run| of(&|_, runs| runs[run]));
         Self {

@@ -279,7 +279,7 @@ fn stab<'a>(words: &[&'a str], start: &str) -> Vec<&'a str> {
 }
 
 /// Reads `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the tc command that creates it. Returns one
-/// section per port; of a port's qdiscs, one with a rate is preferred.
+/// section per port, if possible for a qdisc with a rate.
 fn tc(text: &str) -> Vec<Section> {
     const KINDS: [&str; 6] = ["cake", "cake_mq", "fq_codel", "tbf", "htb", "hfsc"];
     let mut sections: Vec<Section> = Vec::new();

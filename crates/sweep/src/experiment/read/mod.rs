@@ -28,7 +28,7 @@ pub fn read(path: &Path, defaults: &Defaults) -> Result<Experiment, ScenarioErro
     read_text(&format!("own/{name}"), path, &text, defaults)
 }
 
-/// Like [`read`], for a text. Only errors contain `path`. An experiment whose `name` begins with `found/` has the
+/// Like [`read`], for a text. `path` appears only in errors. An experiment whose `name` begins with `found/` has the
 /// settings of `[found]` instead of the scenario's settings. Values from series and sweep remain.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use asymq_args::{ScenarioError, Words};
 use std::collections::HashSet;
 use toml::de::DeTable;
 
-/// Maximum number of runs of an experiment, without the seeds added by undecided claims.
+/// Maximum number of runs of an experiment, without the seeds added for undecided claims.
 const MAX_RUNS: u64 = 1_000_000;
 
 /// Maximum number of scenarios of an experiment; all scenarios stay in memory.
