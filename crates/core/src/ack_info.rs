@@ -39,7 +39,7 @@ pub struct AccEcn {
 /// Header fields of a pure ACK, without addresses and ports.
 ///
 /// The default is an ACK without options and with correct checksums. Callers may leave unknown fields at their
-/// defaults. ACKs with equal `seq` and `context` may replace each other.
+/// defaults. An ACK may replace another one only if both have the same `seq` and `context`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckInfo {
     /// Sequence number. In a keepalive or window probe, it is lower than in the flow's other ACKs.

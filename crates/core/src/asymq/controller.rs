@@ -25,7 +25,7 @@ const BURST: f64 = 2.0;
 const BUSY: f64 = 0.9;
 /// Maximum relative change of the wait in one decision.
 const MAX_CHANGE: f64 = 0.3;
-/// Maximum mean transmission time on the downlink, in seconds, of the segments that one ACK releases. Such a burst
+/// Maximum mean transmission time on the downlink, in seconds, of the segments that one ACK releases. A longer burst
 /// fills the line's own queue before it reaches a shaper at home, and calls wait behind it.
 const BURST_TIME: f64 = 0.006;
 /// Share of the uplink that ACKs may use to keep bursts short.
@@ -79,7 +79,7 @@ impl<const STEPS: usize> Rates<STEPS> {
         self.0.iter().take(steps).sum::<f64>() / steps as f64
     }
 
-    /// Highest rate reached in more than half of the last `KEPT_UP` steps. Excludes shorter bursts.
+    /// Highest median rate of any `KEPT_UP` consecutive steps. Bursts of fewer than half of these steps do not count.
     fn kept_up(&self) -> f64 {
         let median = |window: &[f64]| {
             let mut sorted = [0.0; KEPT_UP];
@@ -344,8 +344,8 @@ mod tests {
         let mut bench = Bench::new("10mbit");
         bench.run(1, 0.12, 0.88, 10.0);
         let before = bench.controller.wait;
-        // The downlink is 4 % below full, so the exponent of 3 allows ACKs 12 %. One packet in 200 ms, 0.06 Mbit/s,
-        // does not count.
+        // The downlink is 4 % below full, so the exponent of 3 allows ACKs 12 %. The learnt capacity excludes one
+        // packet in 200 ms, 0.06 Mbit/s.
         let after = bench.run(8, 0.12, 0.88, 0.94 * 9.94);
         assert!((after / before - 1.0).abs() < 0.1, "{before} {after}");
     }

@@ -29,7 +29,7 @@ impl<P: Packet> Isolated<P> {
     }
 
     /// Applies the AQM's signal to the oldest packet of a queue: marks it if possible. Returns true if the packet must
-    /// be dropped and the queue has more packets.
+    /// be dropped and another packet is queued behind it.
     fn is_dropped(
         &mut self,
         now: Instant,

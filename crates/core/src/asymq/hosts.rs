@@ -2,7 +2,8 @@
 //!
 //! asymq serves new flows at once, and gives each flow a queue. Without a bound, a host with thousands of flows would
 //! multiply both advantages. If a host exceeds its bounds, its new flows are bulk flows, and share a queue that drops
-//! only its own packets. A host that is alone (no other host was active in the last seconds) has no bounds.
+//! only its own packets. A host that is alone (no other host was active in the last seconds) has no bounds unless the
+//! owner sets one.
 
 use crate::hold::{BuildError, Host, slots};
 use crate::packet::FULL_PACKET;
@@ -249,7 +250,7 @@ impl Hosts {
         (bytes, self.loads.iter().map(|load| load.packets).sum())
     }
 
-    /// Active flows of all hosts.
+    /// Number of active flows of all hosts; a flow that is ahead counts twice.
     #[cfg(test)]
     pub(super) fn active(&self) -> u32 {
         self.loads
@@ -285,7 +286,7 @@ impl Hosts {
         self.seen.count > 1 || host == Host::COMMON
     }
 
-    /// True if a host has bounds: it is not alone, or new flows of a host that is alone have a bound.
+    /// True if a host has bounds: the host is not alone, or the owner also bounds new flows of a host that is alone.
     #[inline]
     pub(super) fn has_bounds(&self, host: Host) -> bool {
         self.has_neighbours(host) || self.part_alone > 0

@@ -103,11 +103,11 @@ impl<P: Packet> Isolated<P> {
         })
     }
 
-    /// Returns a queue for an inactive flow: a free queue, or the queue of an idle flow. If there is neither, the flow
-    /// shares the queue that is served next.
+    /// Returns a queue for an inactive flow: a free queue, or the queue of an idle flow. If there is no such queue, the
+    /// flow shares the queue that is served next.
     #[inline(never)]
     fn queue_of(&mut self, flow: u64, hosts: [u64; 2]) -> Option<u32> {
-        // Only the hosts are passed, because two numbers fit into registers.
+        // Passes only the hosts, because two numbers fit into registers.
         let network = &Network { hosts, dscp: 0 };
         if let Some((own, _)) = self.flows.find(flow, network) {
             self.flows.renew(own, network);
@@ -158,8 +158,8 @@ impl<P: Packet> Isolated<P> {
         })
     }
 
-    /// Moves an active flow to the account of `home`, if it is not there yet. A flow gets another account when its host
-    /// is answered for the first time.
+    /// Moves an active flow to the account of `home`, if it is not there yet. A flow moves when its host receives its
+    /// first answer.
     #[inline]
     fn follow_host(&mut self, number: u32, home: Host, network: &Network) -> Option<()> {
         match self.flows.flow(number)?.aqm.host == home {
@@ -320,7 +320,7 @@ impl<P: Packet> Isolated<P> {
         u64::from(flows.max(1))
     }
 
-    /// Returns the flow that sends next, as found by `head` or by a new search.
+    /// Returns the flow that sends next: the result of `head`, or of a new search.
     pub(super) fn found_flow(&mut self) -> Option<u32> {
         match core::mem::replace(&mut self.next, NO_FLOW) {
             NO_FLOW => self.next_flow(),
@@ -368,7 +368,7 @@ impl<P: Packet> Isolated<P> {
 impl<P: Packet> Queue<P> for Isolated<P> {
     #[inline(always)]
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
-        // Copied, because a reference would force the compiler to keep the whole admission in memory.
+        // Copies, because a reference would make the compiler keep the whole admission in memory.
         let (header, network, home) = (*packet.header(), admission.network, admission.host);
         let (ticket, room, limit) = (admission.ticket, admission.room, admission.limit);
         let Some(chosen) = self.place(now, &header, &network, home) else {

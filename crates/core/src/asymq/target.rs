@@ -196,7 +196,7 @@ impl Target {
         }
         self.above = self.above.min(now);
         let halvings = self.signals.saturating_sub(1).min(MAX_HALVINGS);
-        // Half of the interval suffices far above a learnt target. A slow start needs all of it.
+        // Far above a learnt target, half of the interval suffices. A slow start needs the whole interval.
         let far = u8::from(sojourn > bound * 2 && self.target.get() != params.start);
         let interval = params.interval / (1 << (halvings + far));
         if left < floor || now.saturating_since(self.above) < interval {

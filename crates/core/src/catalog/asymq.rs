@@ -53,7 +53,7 @@ parameters! {
 /// Isolates only the hosts at home, because a sender can freely choose addresses at the other end.
 const ISOLATION: Typed<Isolation> = peers::ISOLATION.or("dual-srchost");
 
-/// Maximum rate in bit/s of a link for one household. At such rates, eighty ACKs are a long queue.
+/// Maximum rate in bit/s of a link for one household. Up to this rate, 80 ACKs are a long queue.
 const HOUSEHOLD: u64 = 20_000_000;
 
 /// Default limit of the ACK queue. It grows with the link's rate.
@@ -133,7 +133,7 @@ fn first_ramp(config: &Config) -> Result<u32, BuildError> {
         .map_or(FIRST_RAMP, |down| (down.bytes_per_sec_f64() * time) as u32))
 }
 
-/// Creates the flow queues, whose limit is a queueing time.
+/// Creates the flow queues.
 #[inline(never)]
 pub(super) fn isolated<P: Packet + Send + 'static>(
     config: &Config,

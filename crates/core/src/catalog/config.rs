@@ -12,8 +12,8 @@ use alloc::format;
 #[cfg(not(feature = "text"))]
 use alloc::string::String;
 
-/// Complete description of a discipline at a link, for simulator, lab, gateway and results. Equal descriptions build
-/// equal disciplines. [`resolve`](fn@super::resolve) makes it from flags, files and requests.
+/// Complete description of a discipline at a link, for the simulator, the lab, the gateway and the results. Equal
+/// descriptions build equal disciplines. [`resolve`](fn@super::resolve) makes it from flags, files and requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]

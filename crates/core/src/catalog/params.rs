@@ -18,7 +18,7 @@ impl Params {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Sets a parameter.
+    /// Sets the text of a parameter, and replaces an earlier text.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.insert(name.into(), value.into());
     }
@@ -30,7 +30,7 @@ impl Params {
         self
     }
 
-    /// Removes a parameter.
+    /// Removes a parameter, and returns its text.
     pub fn remove(&mut self, name: &str) -> Option<String> {
         self.0.remove(name)
     }
@@ -44,7 +44,7 @@ impl Params {
         self
     }
 
-    /// Iterates over names and texts, in the order of names.
+    /// Iterates over names and texts, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let values = self.0.iter();
         values.map(|(name, value)| (name.as_str(), value.as_str()))

@@ -49,7 +49,7 @@ parameters! {
 /// The division of the buffer between ACKs and data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSplit {
-    /// Both classes share one buffer.
+    /// Both classes share one limit.
     Shared,
     /// A limit for each class.
     Separate,

@@ -49,7 +49,7 @@ pub fn nearest_link_rate(rate: Rate) -> Rate {
 }
 
 /// Returns the default uplink buffer: 100 ms of full frames, but at least AQ's 50 packets. The maximum is 5000 packets,
-/// or 20 ms if that is more, because memory is allocated for each packet.
+/// or 20 ms (at most 100 000 packets) if that is more, because memory is allocated for each packet.
 pub fn default_buffer(up: Rate) -> Limit {
     const LARGE: u64 = 5_000;
     let ms = |ms: u64| up.bits_per_sec() / 1000 * ms / (8 * 1514);

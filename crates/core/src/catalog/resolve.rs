@@ -57,7 +57,7 @@ impl core::error::Error for ConfigError {}
 
 /// Returns the complete description of a discipline at a place. A parameter's value comes from the first source that
 /// has the parameter: `given`, the discipline's values, the parts' values, `surroundings` (such as packet sizes), the
-/// default. Given parameters that the discipline does not have are omitted, so the result shows only effective values.
+/// default. Given parameters that the discipline lacks are omitted, so the result shows only effective values.
 ///
 /// # Errors
 /// The name is not in the catalog, a given value is invalid, or a needed rate of the reverse direction is missing.
@@ -151,7 +151,7 @@ struct Resolution<'a> {
 }
 
 impl Resolution<'_> {
-    /// Returns the value from the user, the discipline or its parts; `None` if the default applies.
+    /// Returns the value given by the user, the discipline or its parts; `None` if the default applies.
     fn before_default(&self, name: &str) -> Option<&str> {
         let brought = || self.brings.iter().find(|(key, _)| *key == name);
         self.given
@@ -168,7 +168,7 @@ impl Resolution<'_> {
             let value = parameter.read(text);
             value.map_err(|message| ConfigError::new(name, text, message))
         };
-        // A value of the surroundings counts if it is valid for this parameter.
+        // Ignores a value of the surroundings that is invalid for this parameter.
         let suggested = || parameter.read(self.surroundings.get(name)?).ok();
         let value = match self.before_default(name) {
             Some(text) => read(text)?,

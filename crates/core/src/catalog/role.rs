@@ -1,7 +1,7 @@
 //! Roles of disciplines and parts.
 
 crate::named! {
-    /// Role of an entry. The name is that of the flag and key that select the part.
+    /// Role of an entry. Its name is also the name of the flag and the key that select the part.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Role {
         /// A discipline: a choice of parts.

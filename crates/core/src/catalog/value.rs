@@ -87,7 +87,7 @@ pub enum Kind {
     Number(f64, f64),
     /// A whole number with a minimum and a maximum.
     Count(u32, u32),
-    /// A gradient's step: a rate like `10kbit`, or a number in (kbit/s)^2 from 0 to this maximum.
+    /// A gradient's step: a rate, for example `10kbit`, or a number in (kbit/s)^2 from 0 to this maximum.
     Step(f64),
     /// The value is one of these keywords.
     Words(&'static [&'static str]),

@@ -27,7 +27,7 @@ impl Values {
         Ok(Self(values.into_vec()))
     }
 
-    /// Returns a value.
+    /// Returns the value with this name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let (_, value) = self.0.iter().find(|(known, _)| known == name)?;
         Some(value)
@@ -37,12 +37,12 @@ impl Values {
         self.get(name).and_then(T::from_value)
     }
 
-    /// Returns a value's text.
+    /// Returns the text of the value with this name.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(Value::to_string)
     }
 
-    /// Sets a value.
+    /// Sets a value, and replaces an earlier value of this name.
     pub fn set(&mut self, name: impl Into<Cow<'static, str>>, value: Value) {
         let name = name.into();
         let place = self.0.partition_point(|(known, _)| *known < name);

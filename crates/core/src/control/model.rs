@@ -1,6 +1,6 @@
 //! The papers' equations as functions; rates in bit/s, sizes in bytes.
 //!
-//! Contains AQ's equations and the AMP model of the SAD paper ([`Amp`]); `docs/notes/papers.md` has the references.
+//! These are AQ's equations and the AMP model of the SAD paper ([`Amp`]); `docs/notes/papers.md` lists the references.
 
 use crate::decide::overhead::Overhead;
 
@@ -76,7 +76,7 @@ impl FullRates {
 }
 
 impl Capacities {
-    /// Solves eqs. 1 to 4 for the four rates, like eqs. 5 and 6, but with a separate ACK demand per direction.
+    /// Solves eqs. 1 to 4 for the four rates. Eqs. 5 and 6 do the same with one ACK demand for both directions.
     ///
     /// `download` is the ACK demand of the downloads, whose ACKs go up; `upload` is the ACK demand of the uploads.
     ///
@@ -93,7 +93,7 @@ impl Capacities {
         let determinant = 1.0 - download.0 * upload.0;
         let data_up = (self.up - download.0 * self.down) / determinant;
         let data_down = (self.down - upload.0 * self.up) / determinant;
-        // NaN if the product of both demands is 1.
+        // The rate is NaN if the product of both demands is 1.
         if data_up <= 0.0 || data_up.is_nan() {
             return Err(OutOfReach::AcksOverloadUplink);
         }
