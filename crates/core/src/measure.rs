@@ -19,8 +19,8 @@ pub struct Percentiles {
 ///
 /// The range is 0 to 39 hours; longer durations count as 39 hours. The memory is about 40 KiB.
 ///
-/// Uses the buckets of an HDR histogram with two significant digits, which also computes the quantiles. Counting in
-/// this array of constant size takes a third of the instructions of counting in an HDR histogram.
+/// The buckets are as in an HDR histogram with two significant digits, which computes the quantiles. Counting in this
+/// array of constant size takes a third of an HDR histogram's instructions.
 #[derive(Clone, Debug)]
 pub struct Histogram(Box<[u64; BUCKETS]>);
 

@@ -175,7 +175,7 @@ pub trait Packet {
     /// Returns the packet's properties.
     fn header(&self) -> &Header;
 
-    /// Returns the content of a pure ACK with correct checksums. If a checksum is wrong, returns `None`: the ACK is
+    /// Returns the content of a pure ACK with correct checksums. Returns `None` if a checksum is wrong; such an ACK is
     /// never filtered, and replaces no other ACK. Called only for pure ACKs, by filtering queues and regenerators.
     fn ack_info(&self) -> Option<AckInfo> {
         None

@@ -170,7 +170,7 @@ crate::named! {
         Dropped = "dropped",
         /// Dropped because another packet contains the same information.
         Filtered = "filtered",
-        /// Sent, with a congestion mark.
+        /// Marked with CE instead of dropped.
         Marked = "marked",
     }
 }

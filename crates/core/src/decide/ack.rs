@@ -137,8 +137,8 @@ impl AckInfo {
         older.ranges().iter().all(|range| self.covers(*range))
     }
 
-    /// True if, by their header fields, a sender that processes the later ACK `other` also processes this ACK. An ACK
-    /// with a lower sequence number may be a probe.
+    /// True if a sender that processes the later ACK `other` certainly processes this ACK too, judged by header fields.
+    /// An ACK with a lower sequence number may be a probe.
     pub(crate) const fn is_taken_like(&self, other: &Self) -> bool {
         self.seq == other.seq
             && self.context == other.context

@@ -133,10 +133,10 @@ pub struct Settings {
     pub ack_limit: Option<Limit>,
     /// Target sojourn time of an AQM.
     pub target: Option<Duration>,
-    /// Maximum time for which an ACK is held, in wait for a later ACK.
+    /// Maximum time for which an ACK waits for a later ACK.
     pub ack_wait: Option<Duration>,
-    /// Maximum number of newly acknowledged or SACKed bytes of an ACK that is held.
+    /// Maximum number of bytes that a waiting ACK may newly acknowledge or SACK.
     pub ack_bytes: Option<u32>,
-    /// Bytes at the start of a flow whose ACKs are not held.
+    /// Number of bytes at the start of a flow whose ACKs do not wait.
     pub ack_ramp: Option<u32>,
 }

@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(charge("", &parsed), 72);
         assert_eq!(charge("raw overhead 4", &parsed), 76);
         assert_eq!(charge("overhead 18", &parsed), 70);
-        // ARP has no IP length; its bytes count from after the tag.
+        // ARP has no IP length; the bytes after the tag count.
         let arp = Parsed {
             network: 18,
             ..Parsed::default()

@@ -133,7 +133,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         arrival
     }
 
-    /// Assigns a slot to an ACK's flow, if a slot is free.
+    /// Assigns a slot to an ACK's flow, if a slot is free or can be reused.
     // Not inlined, here and below: a kernel's stack is small.
     #[inline(never)]
     fn remembers(&mut self, header: &Header, info: &AckInfo) -> Option<Slot> {
@@ -157,8 +157,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// Returns the state of a flow, and the ACK that leaves just before the flow's next arrival: the flow's last queued
-    /// ACK, or if the arrival replaces this ACK (`replaced`), the ACK before it.
+    /// Returns the state of a flow, and the ACK that leaves just before the flow's next arrival. This is the last
+    /// queued ACK. If the arrival replaces that ACK (`replaced`), it is the ACK before.
     pub(crate) fn predecessor(&self, slot: Slot, replaced: bool) -> Option<(&FlowState, &AckInfo)> {
         let state = self.flows.get(slot)?;
         let place = match replaced {
@@ -273,7 +273,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         })
     }
 
-    /// Returns the highest sequence number reported to the sender, and the sender's state, after both ACKs are sent.
+    /// Returns the highest sequence number reported to the sender, and the sender's state, after `info` is sent.
     fn knowledge(&self, slot: Slot, info: &AckInfo, previous: Place) -> (u32, Reader) {
         let known = self.flows.get(slot).filter(|state| state.accecn);
         let previous = known.and_then(|state| self.ack_at(previous, state));

@@ -33,7 +33,7 @@ impl Newest {
         }
     }
 
-    /// True if a sender that has received this ACK ignores `info`, because `info` is a probe, a reordered ACK, or has
+    /// True if a sender that has received this ACK ignores `info`, because `info` is a probe or a reordered ACK, or has
     /// an old timestamp. An ignored ACK does not count as a duplicate, and does not end a run of duplicates.
     fn outdates(&self, info: &AckInfo) -> bool {
         let old_timestamp = match info.timestamps {
@@ -104,7 +104,7 @@ impl FlowState {
     }
 
     /// Records a queued ACK; `duplicates` is the result of [`duplicates`](Self::duplicates). Returns true if the sender
-    /// processes the ACK. An ACK that the sender may ignore is protected like a duplicate, but not counted as one.
+    /// processes the ACK. An ACK that the sender may ignore is protected, but does not count as a duplicate.
     pub(crate) fn note(&mut self, info: &AckInfo, duplicates: Option<u8>) -> bool {
         let is_taken = !self.newest.is_some_and(|newest| newest.outdates(info));
         if is_taken {
@@ -117,8 +117,8 @@ impl FlowState {
     /// Returns the position of `info` in a run of duplicates, if it is part of a run.
     pub(crate) fn duplicates(&self, info: &AckInfo) -> Option<u8> {
         let newest = self.newest?;
-        // If the sequence number changes after an ACK, that ACK may be a probe. A probe is no duplicate, and its window
-        // and number are ignored.
+        // If the next ACK has another sequence number, this ACK may be a probe. A probe is no duplicate, and the sender
+        // ignores its window and number.
         let (repeats, place) = match newest.seq == info.seq {
             true => (
                 newest.ack == info.ack && newest.window == info.window,

@@ -60,7 +60,7 @@ const fn note_of(flow: Flow) -> (u32, usize) {
     ((hash >> 20) as u32 | 1, (hash >> 54) as usize % FLOWS)
 }
 
-/// True if a packet of the reverse path answered the flow since the flow's last packet.
+/// True if a packet of the reverse path answered the flow since the flow's last packet. Removes the answer's record.
 fn is_answered(flows: &mut [u32], flow: Flow) -> bool {
     let (note, place) = note_of(flow);
     let seen = flows.get_mut(place).filter(|seen| **seen == note);

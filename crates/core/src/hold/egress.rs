@@ -112,7 +112,7 @@ impl<P: Packet> Egress<P> {
     }
 
     /// Like [`dequeue`](Egress::dequeue), for callers that only read the packet. `see` gets a reference to the packet
-    /// and the time at which it has left the link. Avoids a copy that would stall the processor.
+    /// and the time at which it has left the link. This avoids a copy that would stall the processor.
     pub fn dequeue_ref(
         &mut self,
         now: Instant,

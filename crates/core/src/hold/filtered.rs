@@ -21,7 +21,7 @@ pub enum Survivor {
 /// Bounds of filtering, so that senders still get an ACK clock and RTT samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterBounds {
-    /// Maximum number of newly acknowledged and SACKed bytes that one surviving ACK reports.
+    /// Maximum number of bytes that one surviving ACK newly acknowledges or SACKs.
     pub max_stretch: u32,
     /// Maximum time between the arrivals of two survivors of a flow, only for [`Survivor::AtTail`]. There each new ACK
     /// moves to the tail, so without a bound the ACKs of a steady flow may never leave.

@@ -55,7 +55,7 @@ impl<P: Packet> FqCodel<P> {
     /// # Errors
     /// The limit is too large, or there is not enough memory.
     pub fn new(params: FqCodelParams, limit: Limit) -> Result<Self, BuildError> {
-        // `Rounds` has 65 536 numbers, of which the lists use two.
+        // `Rounds` supports 65 536 numbers; the lists use two of them.
         let flows = params.flows.clamp(1, (1 << u16::BITS) - LISTS);
         Ok(Self {
             // One packet more than the limit, because an arrival is enqueued before an overflow drops a packet.

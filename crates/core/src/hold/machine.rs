@@ -180,7 +180,7 @@ impl<P: Packet, Q: Queues<P>, S: Service> Machine<P, Q, S> {
         self.parts.queues.backlog(Class::Ack) + self.parts.queues.backlog(Class::Data)
     }
 
-    /// Enqueues an arrival. Borrows the packet until the enqueue, so that the packet moves only once.
+    /// Enqueues an arrival. Moves the packet only once, at the enqueue.
     #[inline(always)]
     fn admit(
         &mut self,

@@ -40,7 +40,7 @@ pub struct Meters {
     pub arrived: PerClass<Counter>,
     /// Packets transmitted.
     pub sent: PerClass<Counter>,
-    /// Packets that this queue marked (CE) and that were sent.
+    /// Packets that the discipline marked (CE), including packets that are still queued.
     pub marked: PerClass<Counter>,
     /// Busy time of the link. A packet's whole transmission time counts at the start of the transmission.
     pub busy: PerClass<Duration>,
@@ -68,7 +68,7 @@ impl Meters {
         backlog
     }
 
-    /// Packets with one fate: dropped, filtered, or sent with a mark.
+    /// Packets with one fate: dropped, filtered or marked.
     pub fn fate(&self, fate: Fate) -> PerClass<Counter> {
         let mut sum = match fate {
             Fate::Marked => self.marked,

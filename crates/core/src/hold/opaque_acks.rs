@@ -1,7 +1,7 @@
 //! QUIC packets that are treated as ACKs because of their size and direction. Their content is encrypted.
 //!
 //! A QUIC packet with only an ACK frame is neither acknowledged nor retransmitted; later packets repeat its content
-//! (RFC 9000, sec. 13.2). If a dropped packet had other content, like a window update or a short request, the sender
+//! (RFC 9000, sec. 13.2). If a dropped packet had other content, such as a window update or a short request, the sender
 //! retransmits it a round trip later. The detection may be wrong, so it is off by default.
 //!
 //! A conversation counts as QUIC if long headers of version 1 or 2 were seen in both directions. During a download,

@@ -52,7 +52,7 @@ pub trait Queue<P: Packet> {
     /// Queued packets and bytes.
     fn backlog(&self) -> Backlog;
 
-    /// Calls `see` for the queued packets, like [`Qdisc::visit`](crate::qdisc::Qdisc::visit).
+    /// Calls `see` for the queued packets, as [`Qdisc::visit`](crate::qdisc::Qdisc::visit) does.
     fn visit(&self, _see: &mut Visit<'_, P>) -> bool {
         true
     }

@@ -161,7 +161,8 @@ type Due = Reverse<(Instant, u64, Place)>;
 ///
 /// A regenerated ACK is a copy of a real ACK, with an acknowledgement number between those of the flow's previous ACK
 /// and of the real one. No ACK is regenerated before an ACK with SACK ranges, ECN marks, a signature or unknown
-/// options, or when a hole closes. Copies are made only at departure, so that each held packet occupies one place.
+/// options, or (except with [`Spacing::Smoothed`]) when a hole closes. Copies are made only at departure, so that each
+/// held packet occupies one place.
 ///
 /// ACKs are regenerated only for data that was [observed](Self::observe) in the other direction and that no earlier ACK
 /// has claimed. So a flow's ACKs never exceed its data segments times the factor, even with forged numbers.

@@ -49,7 +49,6 @@ impl<T> Ring<T> {
         place.is_empty().then_some(Vacant { place, len })
     }
 
-    /// Removes and returns the oldest value.
     pub(crate) fn pop_front(&mut self) -> Option<T> {
         self.pop_front_or(None, Some)
     }
@@ -70,7 +69,6 @@ impl<T> Ring<T> {
         }
     }
 
-    /// The oldest value.
     pub(crate) fn front(&self) -> Option<&T> {
         self.places.get(self.head as usize)?.get()
     }
@@ -84,7 +82,6 @@ impl<T> Ring<T> {
         older.iter().chain(newer).map_while(Room::get)
     }
 
-    /// Number of values.
     pub(crate) const fn len(&self) -> usize {
         self.len as usize
     }

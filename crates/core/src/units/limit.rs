@@ -65,7 +65,7 @@ fn bytes_per_unit(unit: &str) -> Option<u64> {
 impl FromStr for Bytes {
     type Err = UnitError;
 
-    /// Reads `1514b`, `64kb`, `4mb`.
+    /// Reads `1514b`, `64kb`, `4mb`; a number without a unit is in bytes.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (number, unit) = split(text, "64kb")?;
         let factor = match unit.as_str() {

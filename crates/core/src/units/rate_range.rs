@@ -1,4 +1,4 @@
-//! Range of a learnt rate, like `auto:1mbit..20mbit`.
+//! Range of a learnt rate, for example `auto:1mbit..20mbit`.
 
 use super::{Direction, Rate, UnitError, nearest};
 use core::fmt;

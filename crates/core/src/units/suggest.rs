@@ -36,7 +36,7 @@ pub fn suggestion_of<'a>(
     }
 }
 
-/// Returns at most three known names similar to an unknown name. Names with an equal start come first.
+/// Returns at most three known names similar to an unknown name. Names that begin like the unknown name come first.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let length = name.chars().count();
     let max = length.div_ceil(3);

@@ -22,7 +22,7 @@ pub struct RedParams {
     pub packet_time: Duration,
     /// True if pure ACKs are never dropped early.
     pub spares_acks: bool,
-    /// True if ECN-capable packets below the upper threshold are marked instead of dropped.
+    /// True if ECN-capable packets are marked instead of dropped while the average is below the upper threshold.
     pub ecn: bool,
     /// Seed of the random decisions.
     pub seed: u64,
@@ -105,7 +105,7 @@ impl Red {
         }
         self.count = self.count.saturating_add(1);
         let base = scale(self.average - params.min_threshold, self.slope);
-        // Spreads the drops evenly: the gap between drops has a uniform distribution, not a geometric one.
+        // Spreads the drops evenly: gaps between drops are distributed uniformly, not geometrically.
         let spread = ONE.saturating_sub(base.saturating_mul(u64::from(self.count)));
         let coin = self.random.next() >> 32;
         let signals = spread == 0 || scale(coin, spread) < base;

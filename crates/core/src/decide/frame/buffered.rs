@@ -22,7 +22,7 @@ pub struct Frame<B> {
 }
 
 impl<B> Frame<B> {
-    /// Creates a frame from `bytes` that arrives at `now`. The link charges `len` bytes for the frame.
+    /// Creates a frame that consists of `bytes` and arrives at `now`. The link charges `len` bytes for the frame.
     #[inline]
     pub fn new(now: Instant, parsed: &Parsed, len: u32, bytes: B) -> Self {
         Self {

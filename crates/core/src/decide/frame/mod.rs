@@ -73,8 +73,8 @@ pub fn read_prefix(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut H
     }
 }
 
-/// Parses the common case: TCP or UDP over IPv4 without options, fragments or tags, with at least 40 bytes
-/// available. Otherwise does not change `header`.
+/// Parses the common case: TCP or UDP over IPv4 without options, fragments or tags, with at least 40 bytes of the
+/// packet available. Leaves `header` unchanged in all other cases.
 #[inline(always)]
 fn plain_v4(prefix: &[u8], wire_len: usize, key: &FlowKey, header: &mut Header) -> Option<Offsets> {
     const LINK: usize = 14;
@@ -145,7 +145,6 @@ fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*number))
 }
 
-/// The big-endian number at an offset.
 #[inline]
 fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     let number = bytes.get(at..)?.first_chunk()?;

@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 macro_rules! services {
     ($($name:ident),*) => {
-        /// A service. Services of this crate are called without a vtable, because each packet calls its service twice.
+        /// A service. Services of this crate are called without a vtable, because they are called twice per packet.
         pub enum AnyService {
             $(#[doc = concat!("See [`", stringify!($name), "`].")] $name($name),)*
             /// A service of another crate.

@@ -15,9 +15,9 @@ const MAX_ACK_RUN: u32 = 3 * FULL_PACKET;
 /// packet is queued. Neither class can starve the other.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DueFirst {
-    /// Bytes of data sent while an ACK was due. Reset when an ACK is sent.
+    /// Bytes of data sent while an ACK was due. An ACK resets this count.
     data_run: u32,
-    /// Bytes of ACKs sent while data was queued. Reset when data is sent that is not due.
+    /// Bytes of ACKs sent while data was queued. Data that is not due resets this count.
     ack_run: u32,
     /// For ACKs and for data: true if a packet was due at the last choice.
     due: (bool, bool),

@@ -6,15 +6,15 @@ use crate::decide::control::Settings;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// Maximum lateness that a class makes up: at its turn, the other class's packet may still use the link.
+/// Maximum lateness for which a class is compensated: at its turn, a packet of the other class may still use the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MadeUp {
-    /// Time of one packet of this class, at its share. Short ACKs between long data packets get less than their share.
+    /// Time of one packet, at the class's share. Short ACKs between long data packets get less than their share.
     Own,
     /// The time of `Own`, or the time of one packet of the other class if this is longer. Each class gets its share for
     /// all packet sizes.
     Other,
-    /// A fixed time. With zero, a class never makes up lateness.
+    /// A fixed time. With zero, lateness is never compensated.
     UpTo(Duration),
 }
 
@@ -67,7 +67,7 @@ impl PacedShares {
         self.turns[Class::Ack as usize].pace = pace(self.data_share.rest());
     }
 
-    /// Sets a class's next turn after a packet of `len` bytes. The class makes up lateness to the limit of [`MadeUp`];
+    /// Sets a class's next turn after a packet of `len` bytes. Lateness is compensated up to the limit of [`MadeUp`];
     /// time without a packet counts as lateness.
     fn charge(&mut self, now: Instant, class: Class, len: u32) {
         let other_time = self.turns[1 - class as usize].time;

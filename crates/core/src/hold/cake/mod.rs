@@ -1,7 +1,6 @@
-//! CAKE (Høiland-Jørgensen, Täht and Morton 2018; Linux's `sch_cake`) without its shaper, which is the
-//! [`Egress`](super::Egress). Packets are sorted into tins by DSCP. Each tin has flow queues under COBALT in an
-//! eight-way set-associative table. DRR++ serves the queues, and divides the quantum among the flows of a host. An ACK
-//! filter is optional.
+//! CAKE (Høiland-Jørgensen, Täht and Morton 2018; Linux's `sch_cake`) without its shaper; the [`Egress`](super::Egress)
+//! shapes. Packets are sorted into tins by DSCP. Each tin has flow queues under COBALT in an eight-way set-associative
+//! table. DRR++ serves the queues, and divides the quantum among the flows of a host. An ACK filter is optional.
 
 mod ack_filter;
 mod tins;

@@ -87,7 +87,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Self::of(flows, slots(quanta.len(), group)?, count * LISTS)
     }
 
-    /// Like `new`, with one group, in which each flow can use any queue. A new flow gets the longest idle queue.
+    /// Like `new`, with one group, in which each flow can use any queue. A new flow gets the queue idle for the longest
+    /// time.
     pub(crate) fn chained(
         quantum: u32,
         queues: u32,
@@ -264,8 +265,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// Turns a sparse flow into a bulk flow with a deficit of `-debt` bytes. Because of the debt, many new bulk flows
-    /// do not all send at once.
+    /// Turns a sparse flow into a bulk flow with a deficit of `-debt` bytes. The debt prevents many new bulk flows from
+    /// all sending at once.
     pub(crate) fn demote(&mut self, number: u32, debt: u32) -> Option<()> {
         let flow = self.flows.get_mut(number)?;
         if flow.round == Round::Sparse {
