@@ -71,8 +71,8 @@ fn build(discipline: &str, limit: u32, given: &[(&str, &str)]) -> BoxedQdisc<Que
     Standard.build(&config).expect("enough memory")
 }
 
-/// Enqueues and dequeues one packet every 12 microseconds, with 40 packets queued. Data and ACKs alternate; each
-/// class has this many flows. CBQ paces its packets, so a dequeue may return none.
+/// Enqueues and dequeues one packet every 12 microseconds, with 40 packets queued. Data and ACKs alternate; each class
+/// has 10 or 10 000 flows. CBQ paces its packets, so a dequeue may return none.
 fn queueing(criterion: &mut Criterion) {
     for entry in Standard.of_role(Role::Qdisc) {
         for flows in [10, 10_000] {

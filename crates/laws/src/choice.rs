@@ -3,7 +3,7 @@
 use asymq_core::catalog::{Catalog, Config, Kind, Params, Place, Role, known_parameters, resolve};
 use asymq_core::units::{Limit, Rate};
 
-/// Function that returns a number below a positive bound. The number 0 selects the first or most common choice.
+/// Function that returns a number below a positive bound. 0 selects the first or most common choice.
 pub type Source<'a> = dyn FnMut(usize) -> usize + 'a;
 
 /// Makes a source from a list of 16-bit words. The source returns 0 after the end of the list.

@@ -129,7 +129,7 @@ fn frame(leaves: bool, conversation: u16, count: u32, length: usize, number: u16
         transport[4..6].copy_from_slice(&length.to_be_bytes());
         6
     } else {
-        // Uploads and the reverse path count sent segments, ACKs count received ones.
+        // Uploads and the reverse path count sent segments; ACKs count received segments.
         let counts_sent = !leaves || conversation < UPLOADS;
         let (sequence, ack) = if counts_sent { (count, 1) } else { (1, count) };
         transport[4..8].copy_from_slice(&sequence.to_be_bytes());
@@ -263,8 +263,8 @@ impl Held for Whole {
     }
 }
 
-/// Checks that packets represented as `P` leave like whole frames, with equal order, times, verdicts and marks. If
-/// `P` has frames, their bytes must be equal too.
+/// Checks that packets represented as `P` leave as whole frames do, with equal order, times, verdicts and marks. If `P`
+/// has frames, their bytes must be equal too.
 ///
 /// # Errors
 /// The first difference, or the reason why no comparison was possible.

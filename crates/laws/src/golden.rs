@@ -13,7 +13,7 @@ use core::fmt::Write;
 /// One line per packet: time in microseconds, kind, flow, bytes, acknowledgement number.
 const INPUT: &str = include_str!("golden-input.txt");
 
-/// The link of the traces: 1 Mbit/s up, 10 Mbit/s down, 20 packets.
+/// Link of the traces: 1 Mbit/s up, 10 Mbit/s down, a buffer of 20 packets.
 ///
 /// # Panics
 /// Never: the rates are in range.

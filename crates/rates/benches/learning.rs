@@ -1,4 +1,4 @@
-//! Nanoseconds per packet and per step of learnt rates.
+//! Time in ns for which a learner of rates processes a packet, and a step.
 
 use asymq_core::packet::{Flow, Header, Protocol, flags};
 use asymq_core::units::{Duration, Instant, Rate, RateRange};

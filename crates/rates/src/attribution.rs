@@ -71,8 +71,8 @@ fn candidate(laws: &Laws) -> Option<Direction> {
 }
 
 impl Attribution {
-    /// Derives the signals of both directions from round trips. If there are recent timestamps, does nothing and
-    /// returns false.
+    /// Derives the signals of both directions from round trips. Does nothing and returns false if there are recent
+    /// timestamps.
     pub(crate) fn attribute(
         &mut self,
         now: Instant,

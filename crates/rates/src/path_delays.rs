@@ -507,7 +507,7 @@ mod tests {
     fn the_ack_timer_is_subtracted_without_recent_prompt_answers() {
         let mut bench = Bench::new(1000, 0, 0);
         bench.run(0..1000, 0, 0);
-        // Before any ACK has waited for a second packet, the timer looks like a queue.
+        // Before any ACK has waited for a second packet, the timer's delay is taken for a queue.
         let shown = delayed_acks(&mut bench.clone(), 1000..1500, 60);
         assert!(shown.iter().all(|queue| *queue >= 39), "{shown:?}");
         delayed_acks(&mut bench, 1000..1500, 35);

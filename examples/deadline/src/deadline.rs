@@ -8,7 +8,7 @@ use asymq_core::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
 use asymq_core::units::{Duration, Instant, Limit};
 
 /// A FIFO that drops or marks a packet that has waited longer than a deadline. It acts at most once per deadline, so
-/// that senders have time to respond, and never on the last packet.
+/// that senders have time to respond. It never acts on the last packet.
 #[derive(Clone, Debug)]
 pub struct Deadline<P> {
     queue: Fifo<P>,

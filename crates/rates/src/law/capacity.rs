@@ -65,7 +65,7 @@ impl Capacity {
         let long = self.long_steady();
         let mut pause =
             TUNING.pause_ms + self.short_steady() * TUNING.steady_pause.at(self.packet());
-        // A line that takes more than before became faster.
+        // A line that carries more than before without a queue became faster.
         if rate < TUNING.faster_share * self.cleared {
             pause += long * TUNING.long_steady_pause_ms;
         }

@@ -213,7 +213,7 @@ impl RateLaw {
         self.full(full, interval)
     }
 
-    /// Handles an interval in `Full`. Returns a delay like [`clear`](Self::clear).
+    /// Handles an interval in `Full`. May return a delay, as [`clear`](Self::clear) does.
     #[inline(never)]
     fn full(&mut self, mut full: Full, interval: &Interval) -> Option<Duration> {
         if self.estimate.queue < interval.clear {
@@ -243,7 +243,7 @@ impl RateLaw {
         None
     }
 
-    /// Restores the rate after a failed test. Returns the delay, which is not a queue of this direction.
+    /// Restores the rate after a failed test. Returns the delay that is not a queue of this direction.
     fn end_test(&mut self, full: &Full) -> Duration {
         let delay = Duration::from_nanos((self.estimate.queue * 1e6) as u64);
         let mut before = full.rate_before;
