@@ -29,7 +29,7 @@ pub(crate) enum RequestState {
     TimedOut,
 }
 
-/// Returns the answer to a request. `None` waits for more bytes; if no more can arrive, it closes the connection.
+/// Returns the answer to a request. `None` means that more bytes are needed; a client that cannot send more is closed.
 pub(crate) type Answer<'a> = &'a mut dyn FnMut(&[u8], RequestState) -> Option<Vec<u8>>;
 
 pub(crate) struct Clients {

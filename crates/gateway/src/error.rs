@@ -46,11 +46,11 @@ impl GatewayError {
         move |source| Self::System { action, source }
     }
 
-    /// True if other flags avoid the error.
+    /// True if the user can avoid the error with other flags.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::SameInterface(_) | Self::Link(_) | Self::Refused(_) => true,
-            // The gateway exists but does not answer.
+            // These errors mean that the gateway exists but does not answer.
             Self::Output { source, .. } => !matches!(
                 source.kind(),
                 io::ErrorKind::TimedOut | io::ErrorKind::UnexpectedEof

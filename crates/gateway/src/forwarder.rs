@@ -192,7 +192,7 @@ impl Forwarder {
         }
     }
 
-    /// True if the frame answers a probe; such a frame is not forwarded.
+    /// True if the frame answers a probe, and so is not forwarded. In the uplink, only learns a home host's address.
     fn is_probes(
         &mut self,
         now: Instant,

@@ -98,9 +98,9 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Builds the disciplines of `config` and opens both interfaces in the calling thread's network namespace.
-    /// Received frames wait in the interfaces' rings until [`run`](Self::run). If `host` has journals, restores
-    /// interfaces after gateways were killed.
+    /// Builds the disciplines of `config` and opens both interfaces in the calling thread's network namespace. Received
+    /// frames wait in the interfaces' rings until [`run`](Self::run). If `host` names a folder of journals, also
+    /// restores the interfaces of killed gateways.
     ///
     /// # Errors
     /// A discipline cannot be built, an interface is missing or unsuitable, or a privilege is missing.

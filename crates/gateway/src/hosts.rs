@@ -1,4 +1,4 @@
-//! Hosts and flows with the largest traffic, as the page shows them.
+//! Hosts and flows with the most traffic, as the page shows them.
 
 use crate::flows::{FlowSnapshot, FlowTraffic, Traffic};
 use asymq_core::units::Duration;

@@ -1,4 +1,4 @@
-//! Exclusive use of an interface. The host sends nothing on a held interface; its settings are restored afterwards.
+//! Exclusive use of an interface. The host sends nothing on a held interface, whose settings are restored afterwards.
 
 use crate::journal::{Identity, Journal, private_folder};
 use crate::net::{LinkInfo, Network, has_bypass};

@@ -40,7 +40,7 @@ pub struct Losses {
     pub too_long: u64,
     /// Frames not sent because the driver's queue was full or the interface was down.
     pub not_sent: u64,
-    /// Frames that waited at this port during a pause of the gateway of more than 5 s, and were dropped.
+    /// Frames dropped because they waited at this port while the gateway paused for more than 5 s.
     pub stale: u64,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Holds and opens the interface, which may be down. If it is missing, waits or fails; `host.wait` decides.
+    /// Holds and opens the interface, which may be down. If it is missing, waits (with `host.wait`) or fails.
     pub(crate) fn open(
         flag: &'static str,
         name: &str,

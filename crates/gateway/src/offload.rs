@@ -1,8 +1,8 @@
 //! Undoes offloads: splits superpackets into frames, and completes partial checksums.
 //!
 //! A virtual interface may deliver up to 64 KiB of payload in one frame (TSO, USO). Its checksum then covers only the
-//! pseudo header. The `virtio_net_hdr` before the frame describes both (VIRTIO 1.2, 5.1.6). A superpacket in tunnels
-//! is split with all its headers, so that each segment is complete.
+//! pseudo header. The `virtio_net_hdr` before the frame describes the segments and the checksum (VIRTIO 1.2, 5.1.6). A
+//! superpacket in tunnels is split with all its headers, so that each segment is complete.
 
 mod checksum;
 mod layers;
@@ -132,7 +132,7 @@ impl Offload {
             } else {
                 scratch[transport + 4..][..2].copy_from_slice(&len.to_be_bytes());
             }
-            // The field has the pseudo header's sum with the superpacket's length; corrects the length.
+            // The field contains the pseudo header's sum with the superpacket's length; corrects the length.
             let field = &mut scratch[transport + field..][..2];
             let pseudo = u16::from_be_bytes([field[0], field[1]]);
             let pseudo = checksum::fold(u64::from(pseudo) + u64::from(!whole_len) + u64::from(len));

@@ -31,7 +31,7 @@ struct Acknowledged {
 }
 
 /// Returns the note for a segment that just arrived from the line. If it answers a segment from home, the note contains
-/// the time since that segment's arrival, and its class; otherwise 0.
+/// that segment's class and the time since its arrival; otherwise 0.
 pub(crate) fn note(header: &Header, answered: Option<Answered>) -> u32 {
     let Some(answered) = answered.filter(|_| header.protocol == Protocol::Tcp) else {
         return 0;

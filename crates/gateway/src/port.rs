@@ -97,7 +97,7 @@ impl PortError {
 
 /// Checks a name by the kernel's rules (`dev_valid_name`, `sysctl_dev_name_is_allowed`).
 pub fn check_interface_name(name: &str) -> Result<(), PortError> {
-    // The kernel's white space is that of Latin-1. The kernel treats `%` as a pattern.
+    // The kernel's white space is the white space of Latin-1. The kernel treats `%` as a pattern.
     let banned = |byte: u8| {
         matches!(byte, b'/' | b':' | b'%' | 0 | 0x0b | 0xa0) || byte.is_ascii_whitespace()
     };
@@ -173,7 +173,7 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
     Err(PortError::unfit(name, text))
 }
 
-/// True if the address was configured. An address from an IPv6 router advertisement does not count.
+/// True if the address was configured. IPv6 addresses from router advertisements, and link-local ones, do not count.
 pub(crate) const fn is_in_use(address: &Address) -> bool {
     match address.ip {
         IpAddr::V4(_) => true,

@@ -1,7 +1,7 @@
 //! Echo requests to a configured host. They measure delays while passing packets show none.
 //!
-//! The gateway has no address. A request therefore has the address of the home host that sent last. The answer is
-//! not forwarded.
+//! The gateway has no address. The source of a request is therefore the home host that sent last. The answer is not
+//! forwarded.
 
 use asymq_core::frame::checksum::checksum;
 use std::net::Ipv4Addr;

@@ -54,7 +54,7 @@ pub struct RouterPort {
     folder: PathBuf,
 }
 
-/// Function that is called with the name of each step before it. An error ends the take-over and restores the port.
+/// Function that is called before each step, with the step's name. An error ends the take-over and restores the port.
 pub type BeforeStep<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
 
 impl RouterPort {

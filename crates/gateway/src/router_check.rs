@@ -10,7 +10,7 @@ use std::path::Path;
 /// Kinds of interfaces that can move to another network namespace: hardware (empty), and some virtual kinds.
 const MOVABLE: [&str; 4] = ["", "veth", "vlan", "macvlan"];
 
-/// Checks if `asymq router` can take over an interface of the calling thread's network namespace. A finding marked
+/// Checks whether `asymq router` can take over an interface of the calling thread's network namespace. A finding marked
 /// as wrong is a reason to refuse.
 pub fn inspect_router(name: &str) -> Vec<Finding> {
     let subject = format!("--wan {name}");

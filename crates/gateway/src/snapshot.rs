@@ -106,7 +106,7 @@ pub struct ClassSnapshot {
     pub dropped: u64,
     /// ACKs filtered: a later ACK acknowledges at least as much.
     pub filtered: u64,
-    /// Packets sent with a congestion mark of the discipline.
+    /// Packets that the discipline marked (CE), including queued packets.
     pub marked: u64,
     /// Packets that were not sent, by [`Reason`]; JSON uses the reasons' names.
     #[serde(serialize_with = "by_name", skip_deserializing)]

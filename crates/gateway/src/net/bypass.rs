@@ -47,8 +47,8 @@ impl BypassBlock {
     }
 }
 
-/// Makes the kernel bridge the interfaces whenever no process blocks it. The bridge remains when this process ends.
-/// Returns true if it replaced an existing bridge.
+/// Makes the kernel bridge the interfaces whenever no process blocks the bridge. The bridge remains when this process
+/// ends. Returns true if it replaced an existing bridge.
 ///
 /// # Errors
 /// The kernel does not support `fwd` in nf_tables, or a privilege is missing.

@@ -33,7 +33,7 @@ pub struct LinkInfo {
 }
 
 impl LinkInfo {
-    /// True if this interface is stacked on another one, for example as its VLAN. The peer of a veth pair is not.
+    /// True if this interface is stacked on another one, for example as its VLAN. A veth end is not on its peer.
     pub fn is_on(&self, below: &Self) -> bool {
         self.below == Some(below.index) && self.kind != "veth"
     }

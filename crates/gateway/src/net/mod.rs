@@ -100,7 +100,8 @@ impl Network {
             .request(Message::link(index).text(libc::IFLA_IFNAME, name))
     }
 
-    /// Moves an interface into a network namespace under this name. It arrives down, and without addresses and routes.
+    /// Moves an interface into a network namespace, where it has the index and name `to`. It arrives down, without
+    /// addresses and routes.
     pub fn move_to(
         &mut self,
         index: u32,

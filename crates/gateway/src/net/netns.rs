@@ -31,7 +31,7 @@ impl Netns {
     /// `AlreadyExists` if the name is in use.
     pub fn create(name: &str) -> io::Result<Self> {
         let path = path_of(name);
-        // Root relies on these names, so that the mode must not depend on the caller's umask.
+        // Root relies on these names, so the mode must not depend on the caller's umask.
         DirBuilder::new()
             .recursive(true)
             .mode(0o755)

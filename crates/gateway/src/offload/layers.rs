@@ -73,7 +73,7 @@ impl Layers {
                     let header_len = usize::from(segment[at] & 15) * 4;
                     let header = segment.get_mut(at..at + header_len)?;
                     let id = u16::from_be_bytes([header[4], header[5]]);
-                    // The identification wraps, so that the number may wrap too.
+                    // The identification wraps, so the number may wrap too.
                     let id = id.wrapping_add(number as u16);
                     header[4..6].copy_from_slice(&id.to_be_bytes());
                     header[10..12].fill(0);

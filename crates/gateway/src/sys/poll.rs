@@ -63,7 +63,6 @@ pub fn precise_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
-/// Raises the calling thread's priority.
 pub(crate) fn raise_priority() {
     set_niceness(-20);
 }

@@ -35,7 +35,6 @@ pub(crate) struct Received<'a> {
 }
 
 impl RxRing {
-    /// Length of a virtio_net_hdr.
     pub(crate) const VNET_HDR: usize = 10;
 
     /// Creates a ring of about `bytes` bytes; each slot holds a frame of `frame` bytes.
