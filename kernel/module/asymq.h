@@ -89,7 +89,7 @@ void asymq_build(const struct asymq_setup *setup, struct asymq_built *built);
 void asymq_take_over(struct asymq_instance *instance, struct asymq_instance *old, bool whole);
 /* Without the lock: default values for a device with this queue length. `numbers` is zeroed. */
 void asymq_usual(struct asymq_numbers *numbers, u32 queue_len);
-/* Without the lock, with an open arena: computes the defaults that depend on the link again. Sets only errors in `built`. */
+/* Without the lock, with an open arena: recomputes the defaults that depend on the link. Sets only errors in `built`. */
 void asymq_derive(struct asymq_numbers *numbers, const struct asymq_numbers *given, struct asymq_built *built);
 /* Returns the default buffer at a rate in bit/s, as an attribute's value. */
 u64 asymq_usual_buffer(u64 up);

@@ -250,7 +250,7 @@ void *asymq_host_alloc(size_t size)
 	return place;
 }
 
-/* Memory of the last allocation in a chunk can be reused at once, and all other memory after the chunk is empty. */
+/* The memory of a chunk's last allocation can be reused at once, its other memory only when the chunk is empty. */
 void asymq_host_free(void *place, size_t size)
 {
 	struct asymq_small *small = (struct asymq_small *)place - 1;

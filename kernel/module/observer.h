@@ -15,7 +15,7 @@ void asymq_unhook(struct asymq_sched *q);
 /* Under RTNL: starts or stops reading packets that leave the device at which this qdisc's packets arrived. */
 void asymq_follow(struct asymq_sched *q);
 void asymq_unfollow(struct asymq_sched *q);
-/* Under RTNL: sets if packets may bypass this qdisc while it is idle. */
+/* Under RTNL: sets whether packets may bypass this qdisc while it is idle. */
 void asymq_allow_bypass(struct asymq_sched *q, bool allow);
 /* Without the lock: shows a departing packet to the qdiscs that follow its device. */
 void asymq_show_followers(const struct asymq_sched *from, struct sk_buff *skb);

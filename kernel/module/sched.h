@@ -24,7 +24,7 @@ struct asymq_request {
 	struct asymq_numbers numbers;
 	struct asymq_numbers given;
 	struct asymq_numbers before;
-	bool derives;	/* the defaults that depend on the link are to be computed again */
+	bool derives;	/* recompute the defaults that depend on the link */
 };
 
 /* Lists of one network namespace, changed under RTNL. Separate, so that packets do not visit qdiscs of other namespaces. */
@@ -107,7 +107,7 @@ struct asymq_sched {
 	struct asymq_count dropped;
 	struct asymq_count filtered;
 	struct asymq_count flushed;	/* removed by a reset */
-	/* Those of the packets above that Rust did not handle: in the FIFO after a fault, and unsegmentable aggregates. */
+	/* Packets counted above that Rust did not handle: in the FIFO after a fault, and unsegmentable aggregates. */
 	struct asymq_count fallback_sent;
 	struct asymq_count fallback_dropped;
 
@@ -229,8 +229,8 @@ struct sk_buff *asymq_qdisc_dequeue(struct Qdisc *sch);
 void asymq_qdisc_reset(struct Qdisc *sch);
 
 /*
- * From values.c, under RTNL. Returns the options of a change: the effective ones, overridden by those of the message. A
- * message with a discipline replaces all options. The result is valid until the next call.
+ * From values.c, under RTNL. Returns the options of a change: the effective options, overridden by the options of the
+ * message. A message with a discipline replaces all options. The result is valid until the next call.
  */
 struct asymq_request *asymq_parse_request(struct asymq_sched *q, struct nlattr *options, struct netlink_ext_ack *extack);
 /* Converts options to attributes; NULL without memory. */

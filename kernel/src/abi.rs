@@ -35,7 +35,7 @@ pub(crate) struct Built {
     /// Rates of the link and of the reverse direction in bit/s. The reverse rate is 0 if unknown.
     link: u64,
     reverse: u64,
-    /// Reason of a refusal, zero-terminated, and the wrong attribute.
+    /// Reason for a refusal, zero-terminated, and the wrong attribute.
     error: *const c_char,
     attribute: u32,
     /// Maximum number of queued packets.
@@ -149,7 +149,7 @@ unsafe extern "C" fn asymq_usual(numbers: &mut Numbers, queue_len: u32) {
     numbers.set_usual(queue_len.clamp(50, 10_000));
 }
 
-/// Computes the defaults that depend on the link again. `given` are the user's values. Sets only an error in `built`.
+/// Recomputes the defaults that depend on the link. `given` are the user's values. Sets only an error in `built`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_derive(numbers: &mut Numbers, given: &Numbers, built: &mut Built) {
     if let Err(error) = derive(numbers, given) {

@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Memory {
 #[global_allocator]
 static MEMORY: Memory = Memory;
 
-/// Not part of the delivered object.
+/// Only in the test build.
 #[panic_handler]
 fn panicked(info: &PanicInfo<'_>) -> ! {
     let (file, line) = match info.location() {

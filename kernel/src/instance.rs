@@ -64,7 +64,7 @@ impl Instance {
         Self::of(now, description, qdisc, learning, key)
     }
 
-    /// A separate function, so that its stack frame is not below deep calls.
+    /// A separate function, so that its stack frame is freed before deep calls.
     #[inline(never)]
     fn of(
         now: Instant,
@@ -94,7 +94,7 @@ impl Instance {
         self.learning.is_none() && self.rules.is_some() && self.egress.qdisc().follows_rates()
     }
 
-    /// A separate function, so that its stack frame is not below deep calls.
+    /// A separate function, so that its stack frame is freed before deep calls.
     #[inline(never)]
     pub(crate) fn set_rules(&mut self, numbers: &Numbers, given: &Numbers) {
         self.rules = rules(numbers, given);
@@ -152,7 +152,7 @@ impl Instance {
         self.egress.observes_reverse() || self.learns() == Some(Direction::Up)
     }
 
-    /// True if packets may bypass the idle instance, which has no shaper.
+    /// True if packets may bypass the idle instance, provided that it has no shaper.
     pub(crate) fn allows_bypass(&self) -> bool {
         self.learning.is_none() && self.egress.qdisc().allows_bypass()
     }

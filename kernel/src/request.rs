@@ -21,7 +21,7 @@ pub(crate) struct Description {
     pub(crate) auto: Option<(RateRange, Direction)>,
 }
 
-/// Reason of a refusal.
+/// Reason for a refusal.
 #[derive(Clone, Copy)]
 pub(crate) enum Refusal {
     /// Error text, and the wrong attribute; 0 for none.

@@ -66,9 +66,9 @@ impl Held for Skb {
     }
 }
 
-/// Runs the golden trace of every discipline, and reports if the output equals the recording. First changes a byte in
-/// the recording of the discipline `spoil`. If `spoil` is empty, also passes frames in kernel buffers through each
-/// discipline. `frames.NAME` (test frames) and `capture.NAME` (real TCP) report if they leave like whole frames.
+/// Runs the golden trace of every discipline, and reports whether the output equals the recording. First changes a byte
+/// in the recording of the discipline `spoil`. If `spoil` is empty, also passes frames in kernel buffers through each
+/// discipline. `frames.NAME` (test frames) and `capture.NAME` (real TCP) report whether they leave as whole frames do.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_selftest(spoil: *const c_char) {
     // SAFETY: a parameter of the module, zero-terminated.
@@ -102,7 +102,7 @@ fn tell(name: &str, same: bool) {
     unsafe { asymq_host_test_result(name.as_ptr(), name.len(), same) }
 }
 
-/// Reports for every discipline if these frames leave like whole frames.
+/// Reports for every discipline whether these frames leave as whole frames do.
 fn compare(what: &str, arrivals: Result<Vec<Arrival>, &str>) {
     for entry in Standard.of_role(Role::Qdisc) {
         let same = arrivals.as_ref().map_err(|error| String::from(*error));

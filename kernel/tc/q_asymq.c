@@ -97,7 +97,7 @@ static bool is_text(const struct rtattr *attr, const char *text)
 	return attr && RTA_PAYLOAD(attr) > strlen(text) && !strcmp(RTA_DATA(attr), text);
 }
 
-/* Gets the device's txqueuelen, and determines if the device is an IFB. */
+/* Gets the device's txqueuelen, and determines whether the device is an IFB. */
 static void ask_device(int index, struct asymq_request *request)
 {
 	struct ifinfomsg body = { .ifi_family = AF_UNSPEC, .ifi_index = index };

@@ -49,8 +49,8 @@ USUAL = {
     # Payload of a flow, in MB.
     "size": 16,
 }
-# Flags of the gateway, and words of the qdisc. `none` has no queue. `blind` is a short queue that drops arriving ACKs, like
-# a filter that ignores AccECN. Without AccECN's option, the sender then counts wrong marks.
+# Flags of the gateway, and words of the qdisc. `none` has no queue. `blind` is a short queue that drops arriving ACKs, as a filter
+# would that ignores AccECN. Without AccECN's option, the sender then counts wrong marks.
 GATEWAY = {
     "none": "--qdisc none",
     "asymq": "--qdisc asymq --buffer 2000p",

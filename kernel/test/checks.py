@@ -59,9 +59,9 @@ def goldens():
 
 @check
 def same_verdicts():
-    """Frames in the kernel's buffers, some in fragments, leave like frames in linear buffers: with equal order, times,
-    verdicts, marks and bytes. The frames are those of crates/laws, and a capture of real TCP. Gateway and simulator have
-    this test in their crates."""
+    """Frames in the kernel's buffers, some in fragments, leave as frames in linear buffers do: with equal order, times,
+    verdicts, marks and bytes. The frames are those of crates/laws, and a capture of real TCP. The crates of the gateway and
+    the simulator have the same test."""
     made, captured = (all_ok([line for line in selftest() if line.startswith(kind)]) for kind in ("frames.", "capture."))
     return f"{made} disciplines with made frames, {captured} with a capture of real TCP"
 
@@ -413,7 +413,7 @@ def tc_testing():
         expected = len(json.load(file))
     # tdc waits two seconds for a namespace. While `ip` is loaded, a clock that counts instructions advances by more.
     run("ip netns add warm; ip netns exec warm tc qdisc add dev lo root asymq cake nat; ip netns del warm")
-    # At its end, tdc deletes every namespace that it can see. The mount hides those of the other checks.
+    # At its end, tdc deletes every namespace that it can see. The mount hides the namespaces of the other checks.
     done = run(f"unshare -m sh -ec 'mount -t tmpfs none /run/netns; cd {os.environ['ASYMQ_TDC']}; PYTHONPATH=/run/tdc"
                f" {sys.executable} -B tdc.py -p $(command -v tc) -f {cases} --outfile /run/tdc/results'", check=False)
     expect(os.path.exists("/run/tdc/results"), done.stdout + done.stderr)
@@ -994,7 +994,7 @@ def siblings():
     for tree, lines in SIBLINGS.items():
         run("tc -batch - <<'END'\n" + "\n".join(lines + ["qdisc add dev s0 parent 1:20 pfifo limit 200"]) + "\nEND")
         leaf(0x10010, 0xA0000, "droptail up 1mbit down 10mbit buffer 200p unshaped")
-        # First beside a backlogged class, then alone. A parent that peeks is then inside its own dequeue.
+        # First beside a class with a backlog, then alone. A parent that peeks is then inside its own dequeue.
         # QFQ lists a class again if its next packet exceeds the deficit, which a short packet does not.
         # The delay determines the packet at whose dequeue or peek the others are dropped.
         for number, (beside, data) in enumerate(((20, cost.frame(1)), (0, cost.frame(1)), (20, short), (0, short)) * 4):
@@ -1005,7 +1005,7 @@ def siblings():
             time.sleep(0.35)
         dropped[tree] = sum(drained(tree))
     expect(min(dropped.values()) > sized(8, 2), f"too few were dropped beside the last: {dropped}")
-    # With a qdisc between parent and asymq, whose counters must equal those of asymq.
+    # With a qdisc between the parent and asymq; its counters must equal asymq's counters.
     run("tc -batch - <<'END'\n" + "\n".join(SIBLINGS["hfsc"] + ["qdisc add dev s0 parent 1:10 handle 2: prio"]) + "\nEND")
     leaf(0x20002, 0xA0000, "sad up 1mbit unshaped")
     send([cost.frame(1)] * 20, 0x10020)

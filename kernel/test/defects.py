@@ -51,7 +51,7 @@ def reordered(options):
 
 @check
 def short_change():
-    """The short path of a change checks ranges, widths and the version, like the policy. Rates above 32 bits are stored
+    """The short path of a change checks ranges, widths and the version, as the policy does. Rates above 32 bits are stored
     completely, and queued packets leave at the new rate without a further packet. A later request gets statistics."""
     load(True, "selftest=0")
     dummy("d0")

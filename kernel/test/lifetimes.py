@@ -357,7 +357,7 @@ def flows_of_leaves():
         new = [after - then for after, then in zip(read(), before)]
         if new != [1, 2]:
             wrong.append(f"{name}: {new}")
-    # Headers of which only the first bytes are in the packet's first piece.
+    # Only the first bytes of these headers are in the packet's first piece.
     run("ip link set v0 mtu 9000; ip link set v1 mtu 9000")
     before, whole = read(), whole_sender("v0", 0x10001)
     for number in range(20):

@@ -171,7 +171,7 @@ class Sniffer:
 
 def classes(device, send):
     """Sends ACKs and full segments; returns the number of each class that the qdisc of the device sent, and the bytes of
-    the former two."""
+    ACKs and of data."""
     for number in range(ACKS + DATA):
         send(frame(number)[14:])
     time.sleep(0.3)

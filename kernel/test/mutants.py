@@ -1,4 +1,4 @@
-"""Defects, each of which a named check must find: NAME, FILE, the original text, its replacement, the check, and a word
+"""Defects. A named check must find each of them: NAME, FILE, the original text, its replacement, the check, and a word
 of its error. Files of the C half are in kernel/module. `scripts/kernel-mutants` applies each alone."""
 
 import sys

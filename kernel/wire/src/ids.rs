@@ -40,7 +40,7 @@ pub mod id {
     pub const OVERHEAD: u16 = 10;
     /// Minimum bytes charged for a packet.
     pub const MPU: u16 = 11;
-    /// 0 plain, 1 ATM, 2 PTM.
+    /// Framing: 0 plain, 1 ATM, 2 PTM.
     pub const FRAMING: u16 = 12;
     /// Basis of the overhead: 0 frame (default), 1 IP packet, 2 frame (keyword `raw`).
     pub const BASIS: u16 = 13;

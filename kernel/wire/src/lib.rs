@@ -64,14 +64,14 @@ pub enum WireError {
 }
 
 impl Numbers {
-    /// Returns a value.
+    /// Returns the value of an attribute.
     pub fn get(&self, id: u16) -> Option<u64> {
         let has = *self.has.get(usize::from(id))?;
         let value = *self.values.get(usize::from(id))?;
         (has != 0).then_some(value)
     }
 
-    /// Sets a value.
+    /// Sets the value of an attribute.
     pub fn set(&mut self, id: u16, value: u64) {
         if let (Some(place), Some(has)) = (
             self.values.get_mut(usize::from(id)),
@@ -81,7 +81,7 @@ impl Numbers {
         }
     }
 
-    /// Removes a value.
+    /// Removes the value of an attribute.
     pub fn remove(&mut self, id: u16) {
         if let Some(has) = self.has.get_mut(usize::from(id)) {
             *has = 0;
@@ -259,7 +259,7 @@ pub fn rules(numbers: &Numbers, given: &Numbers) -> Option<[Option<Rule>; 3]> {
     found.next().is_none().then_some(rules)
 }
 
-/// Computes the defaults that depend on the link again, like `tc` for a new instance. The user's values, `given`, stay.
+/// Recomputes the defaults that depend on the link, as `tc` does for a new instance. The user's values, `given`, stay.
 ///
 /// # Errors
 /// A number is invalid, or there is not enough memory.

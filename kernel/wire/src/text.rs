@@ -46,7 +46,7 @@ pub struct Device {
     pub learnt: Option<Rate>,
 }
 
-/// True for a superfluous word: `overhead` in `overhead docsis`. `asymq gateway` accepts this word too.
+/// True for an optional word: `overhead` in `overhead docsis`. `asymq gateway` accepts this word too.
 fn is_filler(word: &str, next: Option<&&str>) -> bool {
     word == name::OVERHEAD && next.is_some_and(|next| Overhead::is_keyword(next))
 }
