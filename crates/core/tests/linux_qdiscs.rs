@@ -122,7 +122,7 @@ fn trace(load: Load) -> Vec<Sent> {
             Sent {
                 number,
                 header,
-                // Each flow has its own hosts, like a conversation.
+                // Each flow has its own hosts, as a conversation has.
                 network: Network {
                     hosts: [1 + index % load.hosts, 100 + index / 2],
                     dscp,

@@ -127,7 +127,7 @@ impl Sender {
         (self.una, self.last_window) = (ack, Some(said.window));
     }
 
-    /// Counts marks like Linux: only from ACKs with new bytes or a new timestamp.
+    /// Counts marks as Linux does: only from ACKs with new bytes or a new timestamp.
     fn marks_from(&mut self, said: &Said, new: u128) {
         let val = said.timestamps.map(|(val, _)| val);
         let packets = new.count_ones();
@@ -150,7 +150,7 @@ impl Sender {
         }
     }
 
-    /// True if the sender uses AccECN's option and every rule that reads the option has counted the receiver's marks.
+    /// True if the sender uses AccECN's option, and every rule that reads the option has counted the receiver's marks.
     pub(crate) fn counts_marks(&self) -> bool {
         let mut of_rules = self.marks.iter().zip(marks::RULES);
         of_rules.all(|(marks, rule)| {

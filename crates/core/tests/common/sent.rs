@@ -1,4 +1,4 @@
-//! Packets of the tests. Each type of packets compiles every discipline again; therefore all tests share two.
+//! Packets of the tests. Every discipline is compiled again for each packet type, so all tests share two types.
 
 use asymq_core::ack::AckInfo;
 use asymq_core::{Ecn, Header, Network, Packet};

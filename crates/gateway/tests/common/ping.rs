@@ -30,7 +30,8 @@ impl Ping {
         Ok(Self { socket, is_ipv4 })
     }
 
-    /// Sends `count` requests, one per `interval`. Returns the number of those answered at most 2 s after the last one.
+    /// Sends `count` requests, one per `interval`. Returns the number of requests answered at most 2 s after the last
+    /// one.
     pub(crate) fn answered(&self, count: u16, interval: Duration) -> usize {
         let start = Instant::now();
         let mut answered = HashSet::new();
