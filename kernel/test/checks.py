@@ -141,8 +141,8 @@ def own_reverse_only():
 
 @check
 def many_leaves():
-    """Measures a device with a thousand leaves (ASYMQ_LEAVES): time to create them, memory, time to change one leaf, and
-    their cost for an incoming packet, for a flow without a leaf and for a flow that a leaf queues."""
+    """Measures a device with a thousand leaves (ASYMQ_LEAVES): time to create them, memory, and time to change one leaf. Also
+    measures the leaves' cost for an incoming packet, of a flow without a leaf and of a flow that a leaf queues."""
     warm_up()
     load(True, "selftest=0")
     leaves = int(os.environ.get("ASYMQ_LEAVES", "1000"))
@@ -833,8 +833,8 @@ def reverse_path():
 
 @check
 def learnt_rates():
-    """The uplink's qdisc, before a modem of 4 Mbit/s, and the downlink's qdisc at an IFB, behind a modem of 12 Mbit/s, learn
-    the modems' rates and follow a step. The modems' queues stay short."""
+    """The uplink's qdisc is before a modem of 4 Mbit/s; the downlink's qdisc, at an IFB, is behind a modem of 12 Mbit/s. Both
+    learn the modems' rates and follow a step. The modems' queues stay short."""
     warm_up()
     plain()
 
@@ -959,8 +959,8 @@ SIBLINGS = {
 
 @check
 def siblings():
-    """A parent of two classes continues to serve a class whose other packets were dropped at the dequeue of the last one, and
-    a class whose only packet is replaced by a newer one. In both cases the queue becomes empty."""
+    """A parent of two classes continues to serve a class whose queue becomes empty in one of two ways: a dequeue drops all other
+    packets of the queue, or a newer packet replaces the only one."""
     load(True, "selftest=0")
     run(f"modprobe -d {ROOT} -a sch_htb sch_hfsc sch_drr sch_qfq sch_tbf sch_prio; "
         "ip link add s0 numtxqueues 1 numrxqueues 1 type dummy; sysctl -qw net.ipv6.conf.s0.disable_ipv6=1; ip link set s0 up")

@@ -83,7 +83,7 @@ impl fmt::Display for Stage {
 }
 
 impl LinkConfig {
-    /// Allocates the parts of both directions.
+    /// Allocates the parts of both directions. Fails if a stage cannot be built.
     pub fn build(&self, catalog: &dyn Build<Frame>) -> Result<BuiltLink, LinkError> {
         let build = |label, direction| {
             let built = self.stage(direction).build(catalog, self.rate(direction));

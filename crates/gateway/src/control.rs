@@ -82,7 +82,7 @@ impl Control {
         }
     }
 
-    /// Listens on a Unix socket. The socket's file is removed at the end.
+    /// Listens on a Unix socket, to which only this user can connect. The socket's file is removed at the end.
     pub fn listen(&mut self, path: &Path) -> Result<(), GatewayError> {
         self.socket = Some(Socket::open(path).map_err(at(path))?);
         Ok(())

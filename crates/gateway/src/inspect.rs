@@ -137,7 +137,7 @@ fn offloads(link: &LinkInfo, subject: &str) -> Option<Finding> {
     })
 }
 
-/// Returns the MTU of the interface.
+/// Returns the MTU of the interface in bytes; `None` if the interface cannot be read.
 pub fn mtu(name: &str) -> Option<u32> {
     let link = Network::open().ok()?.link_named(name).ok()??;
     Some(link.mtu)

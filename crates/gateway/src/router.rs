@@ -130,7 +130,7 @@ impl RouterPort {
         self.journal.keep
     }
 
-    /// Restores the port, with the current configuration of the veth pair. No gateway may hold the port.
+    /// Restores the port with the veth pair's current configuration. `AddrInUse` if a gateway holds the port.
     pub fn give_back(&self) -> io::Result<()> {
         let restore = || give_back(&self.journal, &self.folder).map(drop);
         self.outer.run(restore)

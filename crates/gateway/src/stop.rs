@@ -61,7 +61,7 @@ impl Stop {
         self.0.on_signals(&[libc::SIGINT, libc::SIGTERM])
     }
 
-    /// Requests the stop on SIGHUP too.
+    /// Also requests the stop on SIGHUP.
     pub fn on_hangup(&self) -> io::Result<()> {
         self.0.on_signals(&[libc::SIGHUP])
     }

@@ -20,7 +20,7 @@ enum Framing {
 /// Accounting of one link's overhead.
 ///
 /// By default the link charges a frame's own length. If an overhead is given, the link charges the IP packet's length
-/// plus the overhead, which must therefore include *everything* that the link adds, such as VLAN tags and PPPoE.
+/// plus the overhead. The overhead must therefore include *everything* that the link adds, such as VLAN tags and PPPoE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
     /// Bytes added to every packet, -64 to 256.

@@ -159,8 +159,8 @@ type Due = Reverse<(Instant, u64, Place)>;
 
 /// Forwards packets, and inserts regenerated ACKs in order.
 ///
-/// A regenerated ACK is a copy of a real ACK, with an acknowledgement number between those of the flow's previous ACK
-/// and of the real one. No ACK is regenerated before an ACK with SACK ranges, ECN marks, a signature or unknown
+/// A regenerated ACK is a copy of a real ACK, with an acknowledgement number between the numbers of the flow's previous
+/// ACK and the real ACK. No ACK is regenerated before an ACK with SACK ranges, ECN marks, a signature or unknown
 /// options, or (except with [`Spacing::Smoothed`]) when a hole closes. Copies are made only at departure, so that each
 /// held packet occupies one place.
 ///

@@ -34,7 +34,8 @@ impl RateRange {
         })
     }
 
-    /// Reads `auto` or `auto:1mbit..20mbit`; `None` if the text does not begin with `auto` or a similar word.
+    /// Reads `auto` or `auto:1mbit..20mbit`. An invalid range and a misspelt `auto` are errors; any other text gives
+    /// `None`.
     pub fn of_auto(text: &str) -> Option<Result<Self, UnitError>> {
         let wrong =
             || UnitError::new("no range LOW..HIGH of rates; write auto, or auto:1mbit..20mbit");

@@ -14,7 +14,7 @@ pub struct LinkInfo {
     pub name: String,
     /// Link-layer type, such as `ARPHRD_ETHER`.
     pub hardware: u16,
-    /// MTU.
+    /// MTU in bytes.
     pub mtu: u32,
     /// Ethernet address; zero if it does not have six bytes.
     pub mac: [u8; 6],

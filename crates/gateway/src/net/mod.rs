@@ -117,7 +117,7 @@ impl Network {
         self.0.request(request)
     }
 
-    /// Sets the MTU.
+    /// Sets the MTU in bytes.
     pub fn set_mtu(&mut self, index: u32, mtu: u32) -> io::Result<()> {
         self.set_number(index, libc::IFLA_MTU, mtu)
     }

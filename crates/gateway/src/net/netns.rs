@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// A network namespace. It exists while this value, a thread in it, or a socket from it exists.
+/// A network namespace. It exists while a value, thread or socket refers to it. Changes need CAP_SYS_ADMIN.
 #[derive(Debug)]
 pub struct Netns(File);
 
@@ -57,7 +57,7 @@ impl Netns {
         }
     }
 
-    /// Removes a name.
+    /// Removes a name, if the name exists.
     pub fn remove(name: &str) -> io::Result<()> {
         let path = path_of(name);
         match unmount_netns(&path).and_then(|()| fs::remove_file(&path)) {

@@ -19,14 +19,14 @@ pub enum Feature {
     Lro,
 }
 
-/// True if an offload of the interface is enabled.
+/// True if an offload of the interface is enabled. Fails if the driver does not report the offload.
 pub fn feature(interface: &str, feature: Feature) -> io::Result<bool> {
     let (get, _, bit) = feature.commands();
     let [_, now] = ethtool(interface, [get, 0])?;
     Ok(now & bit != 0)
 }
 
-/// Enables or disables an offload of the interface. Returns its previous state.
+/// Enables or disables an offload of the interface. Returns the offload's previous state. Fails if the driver refuses.
 pub fn set_feature(interface: &str, feature: Feature, on: bool) -> io::Result<bool> {
     let (get, set, bit) = feature.commands();
     let [_, was] = ethtool(interface, [get, 0])?;
