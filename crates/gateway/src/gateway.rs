@@ -204,8 +204,8 @@ impl Gateway {
         self.log = Box::new(log);
     }
 
-    /// Forwards until a stop is requested. Then sends the queue, without receiving, for at most two seconds or until a
-    /// second request. Call it on a thread in the network namespace of [`open`](Self::open).
+    /// Forwards until a stop is requested. Then sends the queue for at most two seconds or until a second request, and
+    /// only directions without a queue receive. Call it in the network namespace of [`open`](Self::open).
     ///
     /// # Panics
     /// A discipline panics.

@@ -121,8 +121,8 @@ impl Attribution {
         age.is_some_and(|age| age < TIMESTAMPS_COUNT)
     }
 
-    /// Ends the searching direction's turn after its maximum time or an idle time. `found` is true if this
-    /// direction's queue has just drained.
+    /// Ends the searching direction's turn if the other direction is busier, or has a backlog and the turn is over:
+    /// after its maximum time, an idle time, or (`found`) a queue of this direction that has just drained.
     fn take_turns(&mut self, now: Instant, found: bool, laws: &mut Laws, backlogged: [bool; 2]) {
         let next = self.searching.reverse();
         let utilization = |direction: Direction| {

@@ -41,7 +41,7 @@ const MAX_DEBT: Duration = Duration::from_millis(1000);
 struct Account {
     /// Time at which the host's part of the link will have carried all packets of its new flows.
     free_at: Instant,
-    /// Half of the hash of the last new flow. A host with a single new flow uses no overflow queue.
+    /// Half of the hash of the last new flow. A host with a single new flow never exceeds its part of the link.
     last: u32,
     /// Epoch in which the host was last seen; `busy` is the epoch in which it last competed for the link.
     seen: Epoch,

@@ -80,7 +80,7 @@ struct Place {
     number: u32,
     /// Identity of the flow that owns the queue.
     flow: u64,
-    /// True if the packet's host exceeds its part of the link, so that the flow counts as a bulk flow.
+    /// True if the flow counts as a bulk flow: its host exceeds its part of the link, or needs its overflow queue.
     is_bulk: bool,
 }
 

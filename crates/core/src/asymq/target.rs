@@ -17,7 +17,7 @@ const EPOCH: Duration = Duration::from_millis(1250);
 /// Maximum idle time that counts. Longer pauses come from the application.
 const MAX_IDLE: Duration = Duration::from_millis(500);
 
-/// Idle time below which an epoch counts as busy.
+/// Maximum idle time of an epoch that counts as busy.
 const MIN_IDLE: Duration = Duration::from_millis(3);
 
 /// Maximum number of halvings of the interval between signals, for a queue that does not respond.

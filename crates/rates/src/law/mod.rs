@@ -192,7 +192,7 @@ impl RateLaw {
         }
     }
 
-    /// Handles an interval in `Clear`. May return a delay that proved not to be a queue of this direction.
+    /// Handles an interval in `Clear` or `Blind`. May return a delay that proved not to be a queue of this direction.
     #[inline(never)]
     fn clear(&mut self, above: u32, interval: &Interval) -> Option<Duration> {
         let above = match self.estimate.queue > interval.full {
@@ -272,7 +272,7 @@ impl RateLaw {
         queue.min(TUNING.max_predicted.at(self.estimate.queue))
     }
 
-    /// Handles an interval in `Clear` or `Blind`.
+    /// Raises the rate while the shaper has a backlog; otherwise moves it back to its value at the last backlog.
     fn search(&mut self, elapsed: f64) {
         let is_blind = matches!(self.state, State::Blind);
         if self.busy > 0.5 {

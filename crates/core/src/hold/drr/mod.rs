@@ -286,7 +286,8 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// True if the flow at the head of the round may send. If not, the flow gets its quantum and moves to the end.
+    /// True if the flow at the head of the round may send. If not, the flow gets its quantum and moves to the end of
+    /// the old flows.
     /// `passes` counts these moves for the current packet.
     pub(crate) fn may_send(&mut self, number: u32, passes: &mut u32) -> Option<bool> {
         match self.flows.get(number)?.deficit() > 0 {
@@ -295,7 +296,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         }
     }
 
-    /// Adds a flow's quantum to its deficit, and moves the flow to the end of its round.
+    /// Adds a flow's quantum to its deficit, and moves the flow to the end of the old flows.
     #[inline(never)]
     fn pass_on(&mut self, number: u32, passes: &mut u32) -> Option<()> {
         let round = self.flows.get(number)?.round;
