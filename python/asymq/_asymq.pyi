@@ -147,22 +147,22 @@ class AckSample:
         """Segments that this ACK newly delivers."""
     @property
     def prior(self) -> int:
-        """Total delivered when the newest of these segments was sent."""
+        """Total number of delivered segments when the newest segment of `newly` was sent."""
     @property
     def delivered(self) -> int:
-        """Segments delivered since then."""
+        """Segments delivered since that segment was sent."""
     @property
     def rate(self) -> float:
-        """Delivery rate since then; 0 if unreliable."""
+        """Delivery rate since that segment was sent; 0 if unreliable."""
     @property
     def lost(self) -> int:
-        """Segments lost since then."""
+        """Segments lost since that segment was sent."""
     @property
     def sent_in_flight(self) -> int:
-        """Segments in flight at that time."""
+        """Segments in flight when that segment was sent."""
     @property
     def app_limited(self) -> bool:
-        """True if the application limited the sending at that time."""
+        """True if the application limited the sending when that segment was sent."""
     @property
     def in_flight(self) -> int:
         """Segments in flight now."""
@@ -178,16 +178,16 @@ class LostSegment:
         """Number of the segment; 0 is the SYN."""
     @property
     def in_flight(self) -> int:
-        """Segments in flight when it was sent, including this segment."""
+        """Segments in flight when this segment was sent, including this segment."""
     @property
     def lost(self) -> int:
-        """Segments lost since it was sent, including this segment."""
+        """Segments lost since this segment was sent, including this segment."""
     @property
     def delivered(self) -> int:
-        """Delivered so far."""
+        """Segments delivered so far."""
     @property
     def app_limited(self) -> bool:
-        """True if the application limited the sending when it was sent."""
+        """True if the application limited the sending when this segment was sent."""
 
 class Sweep:
     """Experiments, and the part of them to run."""

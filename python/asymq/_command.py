@@ -17,6 +17,6 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    # As in a program without Python, Ctrl-C ends it, unless the command handles it.
+    # As in a program without Python, Ctrl-C ends the process, unless the command handles it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(_asymq.main(["asymq", *words]))

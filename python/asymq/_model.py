@@ -16,7 +16,7 @@ def model(**keys: Any) -> dict[str, Any]:
 
     The keys are the command's flags: up, down, ack_size, data_size, data_per_ack, buffer, non_tcp_up,
     non_tcp_down, packets_per_ack, data_share, data_share_down. Names of the AMP model's quantities start with `amp_`.
-    A quantity that does not apply to the link is absent, such as rates if it cannot be filled.
+    A quantity that does not apply to the link is absent, such as rates if the link cannot be filled.
     """
     columns: dict[str, Any] = {}
     _flatten(columns, "", json.loads(_asymq.model(words(keys))))
@@ -49,7 +49,7 @@ def _flatten(columns: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _bytes(text: str) -> int:
-    """Converts a number to a size in tc's notation."""
+    """Converts a size in tc's notation to bytes."""
     units = {"kb": 1024, "mb": 1024**2, "gb": 1024**3, "b": 1}
     unit = next(unit for unit in units if text.endswith(unit))
     return int(float(text[: -len(unit)]) * units[unit])

@@ -15,10 +15,10 @@ class CongestionControl:
 
     A subclass with `on_ack`, `on_loss` and `on_timeout` can be used in scenarios at once: Scenario(tcp=MyTcp), or
     by its name. Each connection has its own object. Windows are in segments, times in whole nanoseconds. The
-    sender calls a method for each event, then reads `window`. It detects losses and retransmits by itself.
+    sender calls a method for each event, then reads `window`. The sender itself detects losses and retransmits.
     An event takes a few microseconds, about a hundred times as long as in Rust.
 
-    The simulator's senders use SACK with it by default. With sack=False, a subclass must increase `window` during
+    The simulator's senders use SACK by default. With sack=False, a subclass must increase `window` during
     a recovery by the segments that have left the network (RFC 5681, section 3.2), in `on_fast_retransmit`,
     `on_duplicate_ack`, `on_partial_ack` and `on_recovered`.
     """
@@ -30,7 +30,7 @@ class CongestionControl:
 
     #: Maximum segments in flight; at least 1.
     window: float = 1.0
-    #: The slow-start threshold in segments. Scenarios with pacing=True pace twice the window below it.
+    #: Slow-start threshold in segments. With pacing=True, the rate below half of it is 2 windows per round trip.
     threshold: float = math.inf
     #: Segments per second; None while unknown.
     pacing_rate: float | None = None
@@ -63,7 +63,7 @@ class CongestionControl:
     def on_ack(self, acked: int, now: int, srtt: int) -> None:
         """`acked` segments were acknowledged, outside of a recovery, and the sender uses its whole window.
 
-        `srtt` is the smoothed round-trip time. `acked` is 0 if a queue splits ACKs.
+        `srtt` is the smoothed round-trip time. `acked` is 0 for a further ACK of the same segment (ACK regeneration).
         """
         raise NotImplementedError
 

@@ -119,9 +119,9 @@ def sweep(
     All workers must share the folder `out`. Each task writes its runs to `out/runs` as one CSV file (gzip), complete
     or not at all. After an interruption, call again: only missing tasks run. Without a client, a LocalCluster with
     a thread per core runs in this process until the end; simulations release Python's lock. `task_seconds` is the
-    predicted time of a task on one core, by default a 128th of the sweep, at least 0.25 and at most 2. It must stay
-    the same in a folder. With `report=False` only the parts are written, for sweeps whose runs do not fit into
-    memory. `progress` is called with the number of finished runs and of all runs.
+    predicted time of a task on one core, by default a 128th of the sweep, at least 0.25 s and at most 2 s. It must
+    stay the same for a folder. With `report=False`, only the parts are written, for sweeps whose runs do not fit into
+    memory. `progress` is called with the numbers of finished runs and of all runs.
     """
     text = os.fspath(experiment)
     if "\n" in text:

@@ -32,7 +32,7 @@ def simulate(
 
     `seeds` are consecutive numbers, like range(20); they replace the scenario's own. `series` also records time
     series. They are available later too, since a run is a pure function of scenario and seed. `threads` limits
-    the cores. `progress` is called a few times per second, with the number of finished runs and of all runs.
+    the cores. `progress` is called a few times per second, with the numbers of finished runs and of all runs.
     """
     if seeds is not None:
         scenario = _with_seeds(scenario, seeds)
@@ -50,8 +50,9 @@ def compare(
 ) -> Comparison:
     """Runs one scenario under several disciplines, with the same seeds.
 
-    The default scenario is that of `asymq compare`, `Scenario.headline()`; the default of `only` are its disciplines.
-    A string may contain several names, separated by commas. `progress` gets the number of finished disciplines and of all.
+    The default scenario is that of `asymq compare`, `Scenario.headline()`; the default of `only` is its disciplines.
+    A string may contain several names, separated by commas. `progress` is called with the numbers of finished
+    disciplines and of all disciplines.
     """
     scenario = Scenario.headline() if scenario is None else scenario
     only = _asymq.compared() if only is None else only
@@ -165,7 +166,7 @@ class Result:
         return self.table.to_pandas()
 
     def to_arrow(self) -> pyarrow.Table:
-        """Exports `table` to Arrow, without a copy."""
+        """Converts `table` to a pyarrow.Table, without a copy."""
         return self.table.to_arrow()
 
     def plot(self, *, theme: str | None = None) -> Figure:
@@ -225,13 +226,13 @@ class Comparison(Mapping[str, Result]):
         return '{\n  "format": 3,\n  "reports": {\n' + ",\n".join(reports) + "\n  }\n}\n"
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Returns the runs of all disciplines in one table."""
+        """Returns the runs of all disciplines in one DataFrame."""
         import pandas
 
         return pandas.concat([result.to_pandas() for result in self.values()], ignore_index=True)
 
     def to_arrow(self) -> pyarrow.Table:
-        """Exports the columns of every discipline as Arrow's C stream."""
+        """Returns the runs of all disciplines in one pyarrow.Table."""
         import pyarrow
 
         tables = [result.to_arrow() for result in self.values()]

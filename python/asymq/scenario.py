@@ -76,12 +76,12 @@ class Scenario:
         return self._native.warnings
 
     def __getitem__(self, key: str) -> Any:
-        """Returns a key of the complete scenario, named as in its JSON."""
+        """Returns the value of a key of the complete scenario, named as in its JSON."""
         return json.loads(self.to_json())[key.replace("_", "-")]
 
     def __getattr__(self, key: str) -> Any:
         try:
-            # Names with an underscore are Python's, not keys.
+            # Names that begin with an underscore are Python's, not keys.
             return self[key] if not key.startswith("_") else self.__getattribute__(key)
         except KeyError:
             raise AttributeError(f"a scenario has no key {key!r}") from None

@@ -79,13 +79,13 @@ shows! {
     struct LostSegment {
         /// Number of the segment; 0 is the SYN.
         number: u64,
-        /// Segments in flight when it was sent, including this segment.
+        /// Segments in flight when this segment was sent, including this segment.
         in_flight: u64,
-        /// Segments lost since it was sent, including this segment.
+        /// Segments lost since this segment was sent, including this segment.
         lost: u64,
         /// Segments delivered so far.
         delivered: u64,
-        /// True if the application limited the sending when it was sent.
+        /// True if the application limited the sending when this segment was sent.
         app_limited: bool,
     }
 }

@@ -99,8 +99,8 @@ pub(crate) struct Sink {
 
 #[pymethods]
 impl Sink {
-    /// Drops a packet. Reasons: "over-limit" (the buffer is full), "aqm" (a congestion signal), or "ack-filtered" (an
-    /// ACK made redundant by a later one).
+    /// Drops a packet. Reasons: "over-limit" (full buffer), "aqm" (congestion signal), "ack-filtered" (pure ACK that a
+    /// later one replaces), or "opaque-filtered" (the same for a packet that is not TCP).
     #[pyo3(signature = (packet, reason="over-limit"))]
     fn drop(&self, packet: &Packet, reason: &str) -> PyResult<()> {
         let known = Reason::ALL.iter().find(|known| known.name() == reason);

@@ -1,7 +1,7 @@
 //! asymq as a Python module, `asymq._asymq`: classes for scenarios and results, simulation without Python's lock,
 //! experiments in tasks, and adapters for disciplines and congestion controls written in Python.
 //!
-//! The Python code in `asymq/` contains plots, Dask and flent's files.
+//! The Python code in `asymq/` adds plots, sweeps on Dask, and flent's file format.
 
 mod catalog;
 mod command;

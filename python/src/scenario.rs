@@ -52,7 +52,7 @@ impl Scenario {
         })
     }
 
-    /// Creates the scenario of `asymq compare`: one upload and one download of CUBIC with delayed ACKs, 100 ms.
+    /// Creates the scenario of `asymq compare`: one upload and one download between Linux hosts, with an RTT of 100 ms.
     #[staticmethod]
     fn headline(words: Vec<String>) -> PyResult<Self> {
         let typed = parse(words)?;

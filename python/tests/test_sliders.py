@@ -1,4 +1,4 @@
-"""Sliders of a notebook, moved like a reader moves them."""
+"""Sliders of a notebook, moved as a reader moves them."""
 
 from typing import Any
 

@@ -62,7 +62,7 @@ onmessage = async ({ data }) => {
     await run(data);
   } catch (error) {
     const stopped = error instanceof WebAssembly.RuntimeError;
-    if (stopped) await start(); // its memory may be half written
+    if (stopped) await start(); // the module's memory may be half written
     postMessage({ id: data.id, error: stopped ? `the simulator stopped (${error.message}); please report this link` : error.message });
   }
 };

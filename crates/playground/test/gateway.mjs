@@ -165,7 +165,7 @@ const tests = {
     await page.waitForFunction((id) => past.id !== id, before, { timeout: 20000 });
     await page.waitForFunction(() => document.getElementById('error').hidden && past.rows.length > 0 && document.querySelectorAll('#hosts button').length > 0, null, { timeout: 20000 });
     assert((await page.evaluate(() => past.rows.length)) < 20, 'it counts from the start');
-    noise.splice(0); // The browser's own lines about answers that did not come.
+    noise.splice(0); // The browser's own messages about missing answers.
     await page.context().close();
   },
 

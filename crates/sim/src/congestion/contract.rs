@@ -35,7 +35,7 @@ pub trait CongestionControl {
 
     // Methods with default implementations, for congestion controls that need more information.
 
-    /// Slow-start threshold in segments. Below it, a paced sender uses a rate at which the window can double.
+    /// Slow-start threshold in segments, also PRR's target. Below half of it, pacing sends 2 windows per RTT.
     fn threshold(&self) -> f64 {
         f64::MAX
     }

@@ -41,7 +41,7 @@ function mark(context, packet, x, y, width, height) {
 
 const LINK = 28; // the box at the left, of the packet on the link
 
-// Rows and the width of cells in which `most` packets fit.
+// Number of rows, and width of the cells, so that `most` packets fit.
 function cells(most, width, height) {
   for (let rows = 1; ; rows++) {
     const cell = Math.min(9, width / Math.ceil(most / rows));
