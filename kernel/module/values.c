@@ -170,7 +170,7 @@ static bool asymq_is_of_line(unsigned int type)
 	return type == TCA_ASYMQ_UP || type == TCA_ASYMQ_DOWN || type == TCA_ASYMQ_BUFFER;
 }
 
-/* Handles a message that contains only VERSION and rates: copies the effective options, and changes the rates. */
+/* Handles a message of only VERSION, rates and buffer: copies the effective options, and changes these values. */
 static bool asymq_patch_line(const struct asymq_opts *opts, const struct nlattr *options)
 {
 	struct nlattr *all = (struct nlattr *)asymq_attributes, *given, *top, *inner, *up = NULL;

@@ -27,11 +27,11 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 /// State of the map, for snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct HostsBehindNat {
-    /// False if connection tracking cannot be read; the link is then shared between flows, without regard to hosts.
+    /// False if connection tracking cannot be read; all hosts behind NAT then count as one host.
     pub tracked: bool,
     /// Number of connections whose host is known.
     pub connections: u64,
-    /// Number of connections for which the map had no room. Their flows count as the router's own flows.
+    /// Number of connections for which no slot was free. Some replace another one; the rest count as the router's own.
     pub refused: u64,
 }
 

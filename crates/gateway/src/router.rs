@@ -142,7 +142,7 @@ impl RouterPort {
         journal.is_some_and(|journal| journal.complete)
     }
 
-    /// Waits until the interface `name` exists and udev has finished renaming it. Returns false after `timeout`.
+    /// Waits, at most `timeout`, until the interface `name` exists and udev has renamed it. Returns true if it exists.
     pub fn wait_for(name: &str, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         let is_ready = |link: &LinkInfo| {
