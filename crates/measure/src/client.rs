@@ -47,7 +47,7 @@ pub struct Progress {
     pub rtt_ms: Option<f64>,
 }
 
-/// Idle time before the loads, and maximum time after each load for queues to drain.
+/// Idle time before and after the loads; `DRAIN` is the maximum time after a load for queues to drain.
 const IDLE: Duration = Duration::from_secs(2);
 const DRAIN: Duration = Duration::from_secs(6);
 const TICK: Duration = Duration::from_millis(100);

@@ -246,8 +246,8 @@ impl Advice {
     }
 }
 
-/// True if the upload's queue is below 15 ms, or below two packets plus 5 ms if this is more. Only a shaper achieves
-/// this.
+/// True if the upload's queue is below 15 ms, or below two packets plus 5 ms if this is more. Only a shaper or a short
+/// queue achieves this.
 fn is_short(measured: &Measured, up: f64) -> bool {
     let packets = 1e3 * 2.0 * 1514.0 * 8.0 / up;
     let delay = measured.up.up.probe_ms;

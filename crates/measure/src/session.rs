@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 /// Limits on the resources of clients.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Maximum simultaneous sessions.
+    /// Maximum simultaneous sessions. HTTPS permits 32 connections for each.
     pub clients: usize,
     /// Maximum simultaneous sessions of one IPv4 address or IPv6 /64.
     pub clients_per_network: usize,
-    /// Maximum time of a session.
+    /// Maximum time of a session, or of an HTTPS connection.
     pub time: Duration,
-    /// Maximum bytes of a session, as the sum of both directions.
+    /// Maximum bytes of a session or an HTTPS connection, as the sum of both directions.
     pub bytes: u64,
     /// Maximum probes of a session.
     pub probes: u64,

@@ -1,8 +1,8 @@
 //! Protocol of a measurement: a line of text opens each TCP connection; probes are datagrams of 32 bytes.
 //!
-//! `asymq-measure 1 start` opens a session. The server answers with a line of JSON, `Welcome` or `Refusal`. It then
-//! sends a line `Counted` in each interval with uploads. `asymq-measure 1 up SESSION FLOW` and `... down SESSION FLOW`
-//! open flows of a session. After the opening line, one side sends endlessly.
+//! `asymq-measure 1 start` opens a session. The server answers with a line of JSON, an `Answer`. It then sends a line
+//! `Counted` in each interval with uploads. `asymq-measure 1 up SESSION FLOW` and `... down SESSION FLOW` open flows of
+//! a session. After the opening line, one side sends endlessly.
 
 use asymq_core::Direction;
 use serde::{Deserialize, Serialize};

@@ -39,9 +39,9 @@ pub enum Draw {
     ClockPhase,
     /// The seed of the source's traffic: arrivals, sizes, on and off periods.
     Traffic,
-    /// The seed of loss and delay on the host's path to the uplink.
+    /// The seed of loss and delay on the source's path before or after the uplink.
     PathUp,
-    /// The seed of loss and delay on the host's path to the downlink.
+    /// The seed of loss and delay on the source's path before or after the downlink.
     PathDown,
     /// The offset of the server's clock.
     ClockOffset,

@@ -88,7 +88,7 @@ keys! {
 }
 
 impl ListedFlow {
-    /// True if the flow's size is limited, so that the flow has a completion time.
+    /// True if the flow's size or time is limited, so that the flow has a completion time.
     pub const fn ends(&self) -> bool {
         self.size.is_some() || self.stop.is_some()
     }

@@ -156,7 +156,7 @@ pub struct DirectionReport {
     /// Queue: number of QUIC's ACKs with a PING that were dropped or filtered (simulator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_pings: Option<f64>,
-    /// Path: number of packets lost by the scenario's impairments.
+    /// Path: number of packets lost by impairments, in a full modem, or as too late for a tunnel's replay window.
     pub lost: f64,
     /// Queue: number of pure ACKs that were filtered because a later ACK carries their information.
     pub filtered: f64,

@@ -36,7 +36,7 @@ pub(crate) struct Path {
     to_home: DelayLine,
     /// Loss and delay behind the uplink and the downlink.
     impairments: [Option<Impairment>; 2],
-    /// Frames lost by impairments after the warm-up, for each direction.
+    /// Frames lost by impairments or in a full modem after the warm-up, for each direction.
     pub(crate) lost: [u64; 2],
     rtt_by_port: Vec<Duration>,
     window: Window,

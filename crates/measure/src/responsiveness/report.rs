@@ -90,11 +90,11 @@ asymq_core::named! {
     pub enum Rating {
         /// At most 300 RPM (200 ms).
         Poor = "poor",
-        /// At most 1000 RPM (60 ms).
+        /// Below 1000 RPM (60 ms).
         Fair = "fair",
-        /// At most 6000 RPM (10 ms).
+        /// Below 6000 RPM (10 ms).
         Good = "good",
-        /// More than 6000 RPM.
+        /// 6000 RPM or more.
         Excellent = "excellent",
     }
 }

@@ -26,7 +26,7 @@ pub(crate) type Make = dyn Fn(&Connection) -> Box<dyn CongestionControl> + Send 
 /// Calls and pacing that another crate's congestion control requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// True if segments must be paced at [`CongestionControl::pacing_rate`].
+    /// True if segments must be paced at [`CongestionControl::pacing_rate`]. Deliveries are then measured too.
     pub paces: bool,
     /// True if [`CongestionControl::on_sample`] and [`CongestionControl::on_lost`] must be called.
     pub measures_deliveries: bool,

@@ -1,6 +1,6 @@
 //! Laws for every congestion control, tested with random events.
 //!
-//! 1. The window is at least one segment and at most TCP's maximum. A pacing rate is above 0.
+//! 1. The window is at least one segment and at most TCP's maximum. Pacing rate and slow-start threshold are above 0.
 //! 2. An ACK increases the window by at most twice the segments that it acknowledges.
 //! 3. No other event increases the window, with one exception: a duplicate ACK in fast recovery may add the segment
 //!    that left the network. After a recovery, the window is at most as large as before.

@@ -62,7 +62,7 @@ impl<'a> Steps<'a> {
         self.link(direction).waiting().iter().for_each(see);
     }
 
-    /// The packet that a direction's link is transmitting now.
+    /// The packet that a direction's link is transmitting now; `None` if the link is idle.
     pub fn transmitted(&self, direction: Direction) -> Option<Header> {
         let link = self.link(direction);
         link.watched()?.sent.filter(|_| link.transmits(self.0.now))
@@ -74,7 +74,7 @@ impl<'a> Steps<'a> {
         watched.map_or_else(PerClass::default, |watched| watched.longest.take())
     }
 
-    /// Longest queueing delay of the probe in a direction since the last call, with modems; `None` without a probe.
+    /// Longest queueing delay of the probe in a direction since the last call, modems included; `None` without a probe.
     pub fn longest_probe(&self, direction: Direction) -> Option<Duration> {
         let longest = &probe(&self.0.world)?.longest[direction as usize];
         Some(Duration::from_nanos(longest.take()))

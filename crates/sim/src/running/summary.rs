@@ -28,9 +28,9 @@ pub(crate) struct Snapshot {
     /// Segments received in each conversation, counted when they leave the bottleneck, a fixed time before their
     /// arrival.
     received: Vec<Received>,
-    /// Number of packets dropped at access links, and number lost by paths, by direction.
+    /// Numbers of packets dropped at access links, and lost on paths, in modems or by tunnels; by direction.
     access_dropped_and_lost: [(u64, u64); 2],
-    /// Number of QUIC's PINGs that a queue dropped, by direction.
+    /// Number of QUIC's PINGs that a queue dropped or filtered, by direction.
     lost_pings: [u64; 2],
     /// Segments delivered by short transfers.
     transfers: [u64; 2],

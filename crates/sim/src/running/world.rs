@@ -172,7 +172,7 @@ impl<'a, V: Variant> World<'a, V> {
         (held + line.map_or(0, |line| line.held(direction)), left)
     }
 
-    /// Two numbers of a direction's packets: dropped at full buffers of access links, and lost on paths.
+    /// Two numbers of a direction's packets: dropped at access links; lost on paths, in full modems or by tunnels.
     pub(crate) fn access_dropped_and_lost(&self, direction: usize) -> (u64, u64) {
         let conversations = self.conversations.iter();
         let transfers = self.transfers.as_ref();

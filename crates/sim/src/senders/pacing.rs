@@ -54,7 +54,7 @@ pub(crate) fn rate_of_window(window: f64, threshold: f64, srtt: u64) -> f64 {
     ratio * window / (srtt as f64 / 1e9)
 }
 
-/// Segments that the host sends as one packet, as in Linux: as many as the rate sends in 1/1024 s, at least two. PSH in
+/// Segments that the host sends as one packet, as in Linux: as many as the rate sends in 1/1024 s, but 2 to 44. PSH in
 /// the last segment makes the receiver acknowledge at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bursts {

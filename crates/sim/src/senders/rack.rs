@@ -59,8 +59,8 @@ impl Rack {
         }
     }
 
-    /// Returns the reordering window in ns. If no reordering was seen, the window is 0 while `recovering`, or if three
-    /// segments are `sacked`.
+    /// Returns the reordering window in ns. If no reordering was seen, the window is 0 while `recovering`, or if at
+    /// least three segments are `sacked`.
     pub(super) fn window(&self, recovering: bool, sacked: u64, min_rtt: u64, srtt: u64) -> u64 {
         if !self.reordering_seen && (recovering || sacked >= THRESHOLD) {
             return 0;
