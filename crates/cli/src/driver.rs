@@ -45,7 +45,7 @@ impl Driver {
         }
     }
 
-    /// Runs the scenarios one after the other, with a progress bar if standard error is a terminal.
+    /// Runs the scenarios, with a progress bar if standard error is a terminal.
     pub(crate) fn run(
         self,
         scenarios: &[Scenario],

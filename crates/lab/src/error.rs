@@ -30,7 +30,7 @@ pub enum LabError {
         /// Cause.
         source: io::Error,
     },
-    /// Number of packets that were lost outside of the scenario's queues.
+    /// Packets were lost outside of the scenario's queues: their number.
     #[error(
         "this machine could not keep up: {0} packets were lost between the lab's interfaces; use lower rates or fewer flows"
     )]

@@ -133,8 +133,7 @@ impl Player {
     }
 }
 
-/// The choices, as JSON: disciplines with their titles and summaries, and congestion
-/// controls with their titles.
+/// The choices, as JSON: disciplines with their titles and summaries, congestion controls with their titles.
 pub fn catalog() -> String {
     let disciplines = Standard.of_role(Role::Qdisc).into_iter();
     let disciplines = disciplines

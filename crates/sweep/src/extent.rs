@@ -5,10 +5,10 @@ use asymq_core::units::Duration;
 
 /// Maximum number of runs per scenario in a preview.
 const QUICK_RUNS: u32 = 5;
-/// Maximum duration of a run in a preview; a longer warm-up extends it.
+/// Maximum duration of a run in a preview, but at least twice the warm-up.
 const QUICK_DURATION: Duration = Duration::from_secs(500);
 
-/// Removes charts, reasons, and every series that no claim names.
+/// Removes charts, assumptions, reasons, and every series that no claim names.
 pub(crate) fn for_claims(mut experiment: Experiment) -> Experiment {
     experiment.charts.clear();
     experiment.assumptions.clear();

@@ -132,7 +132,7 @@ impl Plan {
     }
 }
 
-/// Writes the report, its summary, the verdicts, and the tables as CSV.
+/// Writes the report, its summary, the verdicts, and the tables as CSV. Returns the report's path.
 ///
 /// # Errors
 /// A file cannot be written, or a figure cannot be drawn.

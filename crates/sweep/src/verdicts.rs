@@ -26,7 +26,7 @@ const RISK: f64 = 0.01;
 /// Differences from a file of verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// Claims that now fail by more than chance, changed tolerances, and missing claims.
+    /// Claims that now fail by more than chance, changed tolerances, and new or missing claims.
     pub failures: Vec<String>,
     /// Changed verdicts that other seeds can explain.
     pub notes: Vec<String>,

@@ -57,7 +57,7 @@ pub(crate) struct FlowResults {
     pub(crate) wire: f64,
     /// Longest time without delivered data.
     pub(crate) longest_stall: Duration,
-    /// Retransmissions of the sender; `None` if the connection failed or the QUIC stack reports none.
+    /// Retransmissions of the sender; for QUIC, packets declared lost. `None` if the connection failed.
     pub(crate) retransmissions: Option<u32>,
     pub(crate) timeouts: Option<u16>,
     /// QUIC packets that were declared lost but arrived.

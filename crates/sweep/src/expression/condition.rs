@@ -118,10 +118,10 @@ impl Condition {
         self.tolerance.map_or(0.0, |tolerance| tolerance.within)
     }
 
-    /// Checks the tolerance: at most a third of the stated effect, or half of the last printed digit.
+    /// Checks the tolerance: at most a third of the stated effect, or half a unit of the last printed digit.
     ///
     /// # Errors
-    /// The tolerance exceeds the limit. The text addresses the author of the file.
+    /// The tolerance exceeds the limit, or lacks a basis that it must state. The text addresses the author of the file.
     pub fn check_tolerance(&self, must_state: bool) -> Result<(), String> {
         let Some(Tolerance { within, basis }) = self.tolerance else {
             return Ok(());
