@@ -139,7 +139,7 @@ impl Forwarder {
         self.directions[direction as usize].next()
     }
 
-    /// Reads the header fields that rate learning needs.
+    /// Reads the header fields that rate learning and the measurement of round trips need.
     fn read(&self, frame: &frame::Frame<impl AsRef<[u8]>>) -> Option<Observed> {
         let is_used = self.config.learns() || matches!(frame.header.protocol, Protocol::Tcp);
         let offsets = (frame.network, frame.transport);

@@ -92,7 +92,7 @@ impl Learner {
         })
     }
 
-    /// Records a packet that the uplink's shaper sends. The packet's last bit leaves at `at`.
+    /// Records a packet that the uplink's shaper sends. The packet's last bit leaves the shaper at `at`.
     pub fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         self.delays.leaves(at, header, observed);
     }
@@ -153,8 +153,8 @@ impl Learner {
         }
     }
 
-    /// True if a probe should be sent at `now`: 20 per second while packets pass without measurable delays, none while
-    /// timestamps show the delays, otherwise one per second.
+    /// True if a probe should be sent at `now`; it then counts as sent. Probes: 20 per second while packets pass
+    /// without measurable delays, none while timestamps show the delays, otherwise one per second.
     pub fn probe_is_due(&mut self, now: Instant) -> bool {
         let is_busy = self
             .laws

@@ -130,7 +130,7 @@ impl PathDelays {
         Some(slot)
     }
 
-    /// Records a packet that the uplink's shaper sends. The packet's last bit leaves at `at`.
+    /// Records a packet that the uplink's shaper sends. The packet's last bit leaves the shaper at `at`.
     pub(crate) fn leaves(&mut self, at: Instant, header: &Header, observed: Option<&Observed>) {
         let (bytes, own) = self.count(Direction::Up, header);
         let left = at.as_nanos().saturating_add(own);

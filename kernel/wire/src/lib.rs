@@ -151,7 +151,7 @@ impl Numbers {
     /// Reads the range of a learnt rate.
     ///
     /// # Errors
-    /// The minimum exceeds the maximum.
+    /// A rate is out of range, or the minimum exceeds the maximum.
     pub fn learnt_range(&self) -> Result<Option<RateRange>, WireError> {
         let (Some(min), Some(max)) = (self.get(id::UP_MIN), self.get(id::UP_MAX)) else {
             return Ok(None);
@@ -225,7 +225,7 @@ impl Chosen {
         Some((parameter, parameter.computed.filter(|_| !is_set)?))
     }
 
-    /// Returns the names of the parts and the values of all parameters, and checks the latter.
+    /// Returns the names of the parts and the values of all parameters, and checks these values.
     fn values(&self, numbers: &Numbers) -> Result<Values, WireError> {
         let given = || numbers.iter().filter(|(id, _)| *id >= FIRST_PARAMETER);
         for (id, number) in given() {
