@@ -79,7 +79,7 @@ impl Ecn {
 pub mod flags {
     /// No more data from the sender.
     pub const FIN: u16 = 0x001;
-    /// Synchronise sequence numbers.
+    /// Synchronize sequence numbers.
     pub const SYN: u16 = 0x002;
     /// Reset the connection.
     pub const RST: u16 = 0x004;

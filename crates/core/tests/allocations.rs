@@ -23,7 +23,7 @@ thread_local! {
 }
 
 // SAFETY: the system's allocator does all the work. Counting allocates nothing: the counter is a
-// constant-initialised static without destructor.
+// constant-initialized static without destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);

@@ -28,7 +28,6 @@ const SERVER: u64 = 11;
 const CALL: Flow = Flow(0x51c3_17aa);
 const UPLOAD: Flow = Flow(0x93d1_8e42);
 
-/// Packets of the attacker.
 #[derive(Clone, Copy, Debug)]
 struct Attack {
     name: &'static str,

@@ -26,7 +26,6 @@ const REQUEST: usize = 100;
 /// Bytes of an answer: twenty full segments.
 const ANSWER: usize = 20 * 1448;
 
-/// Results of a run.
 #[derive(Debug)]
 struct RunCounters {
     /// Counters of `/proc/net/netstat` at home and at the server.

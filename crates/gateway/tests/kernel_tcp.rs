@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 const SPAN: Duration = Duration::from_secs(4);
 const TRIES: u32 = 4;
 
-/// The kind of connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Plain,

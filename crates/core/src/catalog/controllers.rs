@@ -86,7 +86,7 @@ fn max_acks(context: &Context<'_>) -> Value {
         Some(Value::Word("fifo")) => acks,
         _ => acks.max(FLOWS),
     };
-    // The maximum value of a limit.
+    // A million packets is the maximum of a limit.
     Value::Limit(Limit::Packets(acks.clamp(1, 1_000_000)))
 }
 

@@ -2,7 +2,7 @@
 //! answered address counts as a host. All other addresses together count as one host, because senders may forge
 //! addresses. While no address is answered, the first few addresses count as hosts.
 //!
-//! Answers are recognised by flow, not by address, so NAT does not hide answers.
+//! Answers are recognized by flow, not by address, so NAT does not hide answers.
 
 use super::capacity::{BuildError, slots};
 use super::drr::Isolation;

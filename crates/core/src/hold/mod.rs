@@ -9,7 +9,7 @@
 //! | a discipline of queues, a service and a controller | [`Machine`] |
 //! | one FIFO for all | [`DropTail`] |
 //! | hosts at home, as opposed to forged addresses | [`Answered`] |
-//! | encrypted ACKs, recognised by size and direction | [`OpaqueAcks`] |
+//! | encrypted ACKs, recognized by size and direction | [`OpaqueAcks`] |
 //! | a discipline, its transmitter and its counters | [`Egress`] |
 //! | ACK regeneration after the slow link | [`Regenerator`] |
 

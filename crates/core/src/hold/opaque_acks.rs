@@ -25,7 +25,7 @@ const FULL: u32 = 600;
 /// in QUIC (RFC 9484) are longer, even with an ACK of TCP inside.
 const MAX_ACK: u32 = 100;
 
-/// Bytes of a download before its first ACK is recognised. Up to `RAMP` bytes, at least every second ACK is sent.
+/// Bytes of a download before its first ACK is recognized. Up to `RAMP` bytes, at least every second ACK is sent.
 const START: u32 = 40_000;
 const RAMP: u32 = 600_000;
 
@@ -35,12 +35,12 @@ const MAX_CREDIT: u32 = 96;
 /// Maximum time until a receiver acknowledges a packet: QUIC's default is 25 ms; the rest is for delays at home.
 const ANSWER: Duration = Duration::from_millis(250);
 
-/// Time after a full packet from home during which no ACK of the conversation is recognised: the server would count the
+/// Time after a full packet from home during which no ACK of the conversation is recognized: the server would count the
 /// home's data as lost if an ACK overtook it.
 const OWN_DATA: Duration = Duration::from_secs(1);
 
 /// Length of a download's pause that a lost packet may have caused: longer than gaps between bursts, shorter than
-/// pauses of applications. After such a pause, no ACK is recognised for the time `REST`.
+/// pauses of applications. After such a pause, no ACK is recognized for the time `REST`.
 const STALL: core::ops::Range<Duration> = ANSWER..Duration::from_millis(1500);
 const REST: Duration = Duration::from_secs(4);
 

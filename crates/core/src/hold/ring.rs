@@ -21,7 +21,6 @@ pub(crate) struct Vacant<'a, T> {
 }
 
 impl<T> Vacant<'_, T> {
-    /// Appends a value.
     pub(crate) fn fill(self, value: T) {
         *self.place = Room::Full(value);
         *self.len += 1;

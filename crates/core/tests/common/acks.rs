@@ -148,7 +148,6 @@ impl Said {
         40 - options.len().div_ceil(4) * 4
     }
 
-    /// Writes the frame into `frame`.
     pub(crate) fn write(&self, frame: &mut Vec<u8>) {
         let path = &self.path;
         frame.clear();

@@ -1,6 +1,6 @@
 //! Parses the headers of a real Ethernet frame.
 //!
-//! Recognises up to three VLAN tags (802.1Q, 802.1ad, QinQ), a PPPoE session, IPv4 with options, IPv6 with extension
+//! Recognizes up to three VLAN tags (802.1Q, 802.1ad, QinQ), a PPPoE session, IPv4 with options, IPv6 with extension
 //! headers, one level of IP tunnel (such as 6in4 and DS-Lite's 4in6), and TCP. All other frames are
 //! [`Protocol::Opaque`], or `Quic`, `QuicLong` or `NonTcp` if the IP packet is complete. No input panics, and the work
 //! per frame is bounded. [`parse`] verifies no checksum; [`ack_info`] verifies the checksum of pure ACKs.
