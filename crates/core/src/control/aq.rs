@@ -109,7 +109,7 @@ impl AqController {
         Share::from_f64(share)
     }
 
-    /// Subtracts the measured non-TCP traffic from the capacities (eqs. 9 and 10).
+    /// Recomputes the share, with the measured non-TCP traffic taken off the capacities (eqs. 9 and 10).
     fn measure(&mut self, signals: &Signals) {
         let elapsed = signals.elapsed.as_secs_f64();
         if elapsed <= 0.0 {

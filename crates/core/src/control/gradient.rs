@@ -147,7 +147,7 @@ impl Gradient {
         Some(Share::from_f64(self.share))
     }
 
-    /// True if one of the classes used less than half of its share.
+    /// True if a class without a backlog used less than half of its share.
     fn is_slack(&self, signals: &Signals, upload: f64, acks: f64) -> bool {
         let wants_less = |class: Class, rate: f64, share: f64| {
             signals.backlog[class as usize].packets == 0 && rate < share * self.up() / 2.0

@@ -41,7 +41,7 @@ pub struct AckFilter<P> {
 }
 
 impl<P: Packet> AckFilter<P> {
-    /// An empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.

@@ -50,7 +50,7 @@ pub struct FqCodel<P> {
 }
 
 impl<P: Packet> FqCodel<P> {
-    /// Empty queues that together hold at most `limit`.
+    /// Creates empty queues that together hold at most `limit`.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.

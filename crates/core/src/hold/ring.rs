@@ -28,7 +28,7 @@ impl<T> Vacant<'_, T> {
 }
 
 impl<T> Ring<T> {
-    /// An empty ring of `capacity` places.
+    /// Creates an empty ring of `capacity` places.
     ///
     /// # Errors
     /// There is not enough memory.
