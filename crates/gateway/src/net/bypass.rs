@@ -96,7 +96,7 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 fn table_of(from: u32) -> String {
-    format!("asymq-add_bypass-{from}")
+    format!("asymq-bypass-{from}")
 }
 
 // linux/netfilter/nf_tables.h
