@@ -25,6 +25,7 @@ mod progress;
 mod report;
 
 use crate::catalogs::Catalogs;
+use anyhow::Context as _;
 use asymq_args::{BadArgument, ScenarioError};
 use asymq_core::catalog::Catalog;
 use clap::error::ErrorKind;
@@ -34,6 +35,8 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Keep asymmetric links full in both directions: simulator, tests over real TCP, gateway, router.
 #[derive(Debug, Parser)]
@@ -212,6 +215,16 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     } else {
         FAILURE
     }
+}
+
+/// Returns a flag that these signals set.
+#[cfg(unix)]
+fn stop_on(signals: &[i32]) -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in signals {
+        signal_hook::flag::register(*signal, Arc::clone(&stop)).context("cannot handle signals")?;
+    }
+    Ok(stop)
 }
 
 /// Escapes an error, which may quote foreign text, and limits its length.

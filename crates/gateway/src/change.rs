@@ -5,7 +5,6 @@ use crate::frame::Frame;
 use crate::stop::Waker;
 use asymq_core::catalog::Build;
 use asymq_core::hold::Handover;
-use std::fmt;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -52,11 +51,5 @@ impl Changer {
         self.waker.wake();
         let (handover, _replaced) = answer.recv().map_err(|_| ChangeError::Stopped)?;
         Ok(handover)
-    }
-}
-
-impl fmt::Debug for Changer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Changer").finish_non_exhaustive()
     }
 }

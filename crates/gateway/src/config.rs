@@ -155,12 +155,6 @@ pub struct BuiltLink {
     pub(crate) learner: Box<Learner>,
 }
 
-impl fmt::Debug for BuiltLink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("BuiltLink").field(&self.config).finish()
-    }
-}
-
 /// A stage whose parts are allocated.
 #[expect(
     clippy::large_enum_variant,

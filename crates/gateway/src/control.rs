@@ -73,29 +73,22 @@ pub struct Control {
 }
 
 impl Control {
-    /// Creates a control for these settings. The socket and the signal are added later.
-    pub fn new(settings: impl Settings + 'static) -> Self {
-        Self {
+    /// Creates a control for these settings. At `path`, it listens on a Unix socket, to which only this user can connect;
+    /// the socket's file is removed at the end. With `hangup`, SIGHUP makes it read the settings file again.
+    pub fn new(
+        settings: impl Settings + 'static,
+        path: Option<&Path>,
+        hangup: bool,
+    ) -> Result<Self, GatewayError> {
+        let socket = path.map(|path| Socket::open(path).map_err(at(path)));
+        let hangup = hangup.then(|| Waker::of_signals(&[libc::SIGHUP]));
+        Ok(Self {
             settings: Box::new(settings),
-            socket: None,
-            hangup: None,
-        }
-    }
-
-    /// Listens on a Unix socket, to which only this user can connect. The socket's file is removed at the end.
-    pub fn listen(&mut self, path: &Path) -> Result<(), GatewayError> {
-        self.socket = Some(Socket::open(path).map_err(at(path))?);
-        Ok(())
-    }
-
-    /// Reads the settings file again on SIGHUP.
-    pub fn on_hangup(&mut self) -> Result<(), GatewayError> {
-        let waker = Waker::new().and_then(|waker| {
-            waker.on_signals(&[libc::SIGHUP])?;
-            Ok(waker)
-        });
-        self.hangup = Some(waker.map_err(GatewayError::during("handling SIGHUP"))?);
-        Ok(())
+            socket: socket.transpose()?,
+            hangup: hangup
+                .transpose()
+                .map_err(GatewayError::during("handling SIGHUP"))?,
+        })
     }
 
     /// Serves until `quit` wakes. Calls `changed` after each change.
@@ -174,15 +167,6 @@ fn line(answer: Result<String, String>) -> Vec<u8> {
     line = line.replace(char::is_control, " ");
     line.push('\n');
     line.into_bytes()
-}
-
-impl std::fmt::Debug for Control {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let path = self.socket.as_ref().map(|socket| &socket.path);
-        f.debug_struct("Control")
-            .field("socket", &path)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Requests the [`Status`] of a running gateway, as JSON.

@@ -38,15 +38,6 @@ pub struct Forwarder {
 
 type Watch = Box<dyn FnMut(Direction, &Header, Duration) + Send>;
 
-impl std::fmt::Debug for Forwarder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Forwarder")
-            .field("config", &self.config)
-            .field("backlog", &self.backlog(Direction::Up))
-            .finish_non_exhaustive()
-    }
-}
-
 impl Forwarder {
     /// Creates a forwarder with empty queues. `key` is the secret key of the flow hash.
     pub fn new(link: BuiltLink, key: FlowKey) -> Self {

@@ -480,12 +480,3 @@ impl Gateway {
         }
     }
 }
-
-impl std::fmt::Debug for Gateway {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gateway")
-            .field("links", &self.links)
-            .field("forwarder", &self.forwarder)
-            .finish_non_exhaustive()
-    }
-}

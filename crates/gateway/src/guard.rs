@@ -39,11 +39,10 @@ impl Guard {
     pub fn install(stop: &Stop) -> Result<Self, GatewayError> {
         let system = GatewayError::during;
         ignore_write_signals();
+        let asked = Waker::of_signals(&[libc::SIGINT, libc::SIGTERM]);
+        let asked = asked.map_err(system("handling signals"))?;
         let waker = || Waker::new().map_err(system("making a pipe"));
-        let (asked, broken, ended) = (waker()?, waker()?, waker()?);
-        asked
-            .on_signals(&[libc::SIGINT, libc::SIGTERM])
-            .map_err(system("handling signals"))?;
+        let (broken, ended) = (waker()?, waker()?);
         let wakers = [asked, broken.clone(), ended.clone()];
         let disabled_offloads = Arc::<Mutex<DisabledOffloads>>::default();
         let enable_on_abort = disabled_offloads.clone();

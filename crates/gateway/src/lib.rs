@@ -72,6 +72,7 @@ pub use inspect::{Finding, HostRole, inspect_host, inspect_interface, mtu};
 pub use io::{Losses, PacketIo};
 
 pub use host_role::host_role;
+pub use lock::lock;
 pub use notify::Notify;
 pub use outputs::{Outputs, Show};
 pub use port::{Port, PortError, check_interface_name};
@@ -85,5 +86,5 @@ pub use snapshot::{
     ClassSnapshot, DirectionSnapshot, Observer, Ports, SNAPSHOT_FORMAT, Shared, Snapshot,
 };
 pub use stop::Stop;
-pub use sys::{poll, precise_timers};
+pub use sys::{poll, precise_timers, set_number, set_receive_buffer};
 pub use table::table;

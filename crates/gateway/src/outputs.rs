@@ -24,7 +24,7 @@ use std::process;
 use std::sync::{Arc, Mutex};
 
 /// Displays and controls of a gateway.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Outputs {
     /// Control socket and SIGHUP, by which the gateway is changed.
     pub control: Option<Control>,

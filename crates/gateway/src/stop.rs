@@ -22,7 +22,14 @@ impl Waker {
         Ok(Self(Arc::new(pair)))
     }
 
-    pub(crate) fn on_signals(&self, signals: &[i32]) -> io::Result<()> {
+    /// Creates a waker that these signals wake.
+    pub(crate) fn of_signals(signals: &[i32]) -> io::Result<Self> {
+        let waker = Self::new()?;
+        waker.on_signals(signals)?;
+        Ok(waker)
+    }
+
+    fn on_signals(&self, signals: &[i32]) -> io::Result<()> {
         for &signal in signals {
             signal_hook::low_level::pipe::register(signal, self.0[0].try_clone()?)?;
         }
@@ -56,14 +63,9 @@ impl Stop {
         Waker::new().map(Self)
     }
 
-    /// Requests the stop on SIGINT and SIGTERM.
-    pub fn on_signals(&self) -> io::Result<()> {
-        self.0.on_signals(&[libc::SIGINT, libc::SIGTERM])
-    }
-
-    /// Also requests the stop on SIGHUP.
-    pub fn on_hangup(&self) -> io::Result<()> {
-        self.0.on_signals(&[libc::SIGHUP])
+    /// Requests the stop on these signals.
+    pub fn on_signals(&self, signals: &[i32]) -> io::Result<()> {
+        self.0.on_signals(signals)
     }
 
     /// Requests the stop, from any thread.

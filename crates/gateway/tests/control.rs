@@ -28,8 +28,7 @@ fn a_request_changes_the_gateway_and_only_accepted_settings_take_effect() {
     };
     let accepted = in_force.clone();
     let accept = move |link: &LinkConfig| accepted.lock().unwrap().push(link.up.to_string());
-    let mut control = Control::new(Requests(read, accept));
-    control.listen(&path).unwrap();
+    let control = Control::new(Requests(read, accept), Some(&path), false).unwrap();
     let stop = Stop::new().unwrap();
     let running = thread::spawn({
         let (stop, netns) = (stop.clone(), place.middle.try_clone());

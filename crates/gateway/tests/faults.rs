@@ -51,7 +51,7 @@ fn a_gateway() {
     };
     let stop = Stop::new().unwrap();
     let guard = Guard::install(&stop).unwrap();
-    stop.on_signals().unwrap();
+    stop.on_signals(&[libc::SIGINT, libc::SIGTERM]).unwrap();
     let link = droptail("1gbit");
     let config = GatewayConfig {
         lan: "lan".into(),
@@ -70,10 +70,8 @@ fn a_gateway() {
             ..link.clone()
         })
     };
-    let mut control = Control::new(Requests(read, |_: &LinkConfig| ()));
-    if let Some(path) = value("--control") {
-        control.listen(Path::new(path)).unwrap();
-    }
+    let requests = Requests(read, |_: &LinkConfig| ());
+    let control = Control::new(requests, value("--control").map(Path::new), false).unwrap();
     let outputs = Outputs {
         control: Some(control),
         metrics: value("--metrics").map(|address| address.parse().unwrap()),

@@ -324,9 +324,11 @@ fn a_journal_of_another_interface_or_one_in_use_is_left_alone() {
 fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
     let Some(place) = Place::new() else { return };
     let refused = || {
-        let error = place
-            .middle
-            .run(|| Ok(Gateway::open(STANDARD, &config(), &HostOptions::default()).unwrap_err()));
+        let error = place.middle.run(|| {
+            Ok(Gateway::open(STANDARD, &config(), &HostOptions::default())
+                .err()
+                .unwrap())
+        });
         let error = error.unwrap();
         assert!(error.is_bad_input(), "{error}");
         error.to_string()

@@ -342,7 +342,10 @@ fn a_signal_stops_it_and_a_stopped_gateway_gives_offloads_back() {
     gro(true);
     let gateway = Running::start(&place, "1mbit");
     gateway.hear("--wan wan: disabled GRO");
-    gateway.stop.on_signals().unwrap();
+    gateway
+        .stop
+        .on_signals(&[signal_hook::consts::SIGTERM])
+        .unwrap();
     signal_hook::low_level::raise(signal_hook::consts::SIGTERM).unwrap();
     gateway.hear("stopped");
     gateway.thread.join().unwrap();
@@ -362,7 +365,8 @@ fn unfit_interfaces_are_refused_with_flag_and_reason() {
             .middle
             .run(|| {
                 Ok(Gateway::open(STANDARD, &config, &HostOptions::default())
-                    .unwrap_err()
+                    .err()
+                    .unwrap()
                     .to_string())
             })
             .unwrap()

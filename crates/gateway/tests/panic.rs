@@ -47,8 +47,7 @@ fn helpers_end_when_a_gateway_panics() {
     let netns = place.middle.try_clone().unwrap();
     let path = std::env::temp_dir().join(format!("asymq-panic-{}.sock", std::process::id()));
     let settings = Requests(|_: &str| Ok(droptail("2mbit")), |_: &LinkConfig| ());
-    let mut control = Control::new(settings);
-    control.listen(&path).unwrap();
+    let control = Control::new(settings, Some(&path), false).unwrap();
     let running = thread::spawn(move || {
         netns.enter().unwrap();
         let mut gateway = Gateway::open(&Panicking, &config(), &HostOptions::default()).unwrap();

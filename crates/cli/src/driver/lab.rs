@@ -3,15 +3,13 @@
 use super::Tracks;
 use crate::catalogs::Catalogs;
 use crate::progress::ProgressBar;
-use anyhow::Context;
+use crate::stop_on;
 use asymq_lab::Guest;
 use asymq_scenario::{Report, Scenario};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Runs the scenarios over real TCP until all are done or the user interrupts.
 pub(crate) fn run(
@@ -23,10 +21,7 @@ pub(crate) fn run(
     if std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() != 0) {
         asymq_lab::enter_user_namespace()?;
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
-    }
+    let stop = stop_on(&[SIGINT, SIGTERM])?;
     let options = asymq_lab::Options {
         stop: &stop,
         series: tracks.series,

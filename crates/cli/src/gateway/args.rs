@@ -60,7 +60,7 @@ pub(crate) enum GatewayCommand {
     Restore(RestoreArgs),
 }
 
-/// Flags of `asymq gateway set`.
+/// Flags of `asymq gateway set`. `asymq gateway try` has them too.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetArgs {
     /// Control socket of the running gateway.
@@ -73,11 +73,8 @@ pub(crate) struct SetArgs {
 /// Flags of `asymq gateway try`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TryArgs {
-    /// Control socket of the running gateway.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) control: PathBuf,
     #[command(flatten)]
-    pub(crate) link: Given<LinkArgs>,
+    pub(crate) set: SetArgs,
     /// Number of pairs of intervals: in each pair, one interval uses the current settings, the other the new ones. Pairs with too little load are repeated.
     #[arg(long, value_name = "N", default_value_t = 30, help_heading = "Trial",
           value_parser = RangedU64ValueParser::<usize>::new().range(8..=10_000))]

@@ -14,6 +14,7 @@ use asymq_gateway::{
     Control, Gateway, GatewayConfig, GatewayError, Guard, HostOptions, Notify, Outputs,
     PageOptions, RouterPort, Show, Stop, default_state, request_change,
 };
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::Path;
 
 /// Files of the page. The playground also uses the last two files.
@@ -104,10 +105,10 @@ impl Plan {
         let stop = Stop::new().map_err(system("making a pipe"))?;
         // Precedes changes to interfaces, so that an interrupt restores the interfaces.
         let guard = Guard::install(&stop)?;
-        stop.on_signals().map_err(system("handling signals"))?;
-        if !is_file {
-            stop.on_hangup().map_err(system("handling signals"))?;
-        }
+        // With a file, SIGHUP reads it again.
+        let signals = &[SIGINT, SIGTERM, SIGHUP][..if is_file { 2 } else { 3 }];
+        stop.on_signals(signals)
+            .map_err(system("handling signals"))?;
         let host = HostOptions {
             state: Some(state.unwrap_or_else(default_state)),
             wait: true,
@@ -124,15 +125,8 @@ impl Plan {
         let notify = Notify::from_environment();
         gateway.set_notify(notify.map_err(system("reading NOTIFY_SOCKET"))?);
 
-        let mut control = Control::new(self.current);
-        if let Some(path) = socket {
-            control.listen(&path)?;
-        }
-        if is_file {
-            control.on_hangup()?;
-        }
         let outputs = Outputs {
-            control: Some(control),
+            control: Some(Control::new(self.current, socket.as_deref(), is_file)?),
             metrics,
             page: page.map(|address| PageOptions {
                 address,

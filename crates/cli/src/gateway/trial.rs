@@ -1,8 +1,9 @@
 //! `asymq gateway try`: compares two settings on a running gateway.
 
-use super::args::{LinkArgs, NONE, TryArgs};
+use super::args::{LinkArgs, NONE, SetArgs, TryArgs};
 use crate::output::{self, Table};
 use crate::progress::ProgressBar;
+use crate::stop_on;
 use anyhow::{Context as _, bail};
 use asymq_args::{Flags, ScenarioError, Words};
 use asymq_core::catalog::{Catalog, DEFAULT_QDISC};
@@ -13,7 +14,6 @@ use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -24,10 +24,7 @@ const MAX_POLLS: usize = 50;
 
 /// Runs the trial, restores the settings, and prints the result. Ctrl-C ends it early.
 pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
-    }
+    let stop = stop_on(&[SIGINT, SIGTERM, SIGHUP])?;
     let settle = args.settle.as_secs_f64();
     let measured = args.hold.saturating_sub(args.settle).as_secs_f64();
     if measured < 1.0 {
@@ -38,10 +35,11 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
         );
     }
     let flags = Flags::<LinkArgs>::new(catalog);
-    flags.read(&args.link.words).map_err(ScenarioError::Value)?;
-    let status = fresh_status(&args.control)?;
+    let SetArgs { control, link } = &args.set;
+    flags.read(&link.words).map_err(ScenarioError::Value)?;
+    let status = fresh_status(control)?;
     let kept = flags.text(Path::new("settings"), &status.settings)?;
-    let mut typed = args.link.words.clone();
+    let mut typed = link.words.clone();
     if typed.keys().next().is_none() {
         typed.set("qdisc", NONE);
         typed.set("qdisc-down", NONE);
@@ -49,7 +47,7 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let tried = flags.merge(&typed, &kept);
     let arms = [kept, tried];
     let mut trial = Trial {
-        control: &args.control,
+        control,
         names: names(&arms, &typed),
         arms,
         settle,

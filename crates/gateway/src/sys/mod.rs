@@ -14,7 +14,8 @@ pub(crate) use poll::{
 };
 pub use poll::{poll, precise_timers};
 pub(crate) use ring::{Received, RxRing};
-pub(crate) use socket::{PacketSocket, add_membership, set_receive_buffer};
+pub(crate) use socket::{PacketSocket, add_membership};
+pub use socket::{set_number, set_receive_buffer};
 pub(crate) use xdp::XdpSender;
 
 use asymq_core::units::Instant;

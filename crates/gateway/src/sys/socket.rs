@@ -76,7 +76,8 @@ impl AsFd for PacketSocket {
     }
 }
 
-pub(crate) fn set_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
+/// Sets the size of a receive buffer, without auto-tuning.
+pub fn set_receive_buffer(socket: &Socket, bytes: usize) -> io::Result<()> {
     // The forced variant ignores net.core.rmem_max, but needs CAP_NET_ADMIN.
     let wanted = bytes as i32;
     let forced = set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &wanted);
@@ -91,6 +92,16 @@ pub(crate) fn add_membership(socket: &Socket, group: u32) -> io::Result<()> {
         libc::NETLINK_ADD_MEMBERSHIP,
         &group,
     )
+}
+
+/// Sets an option that is an integer.
+pub fn set_number(
+    socket: &Socket,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    set_option(socket, level, option, &value)
 }
 
 /// Sets an option that is a structure of integers.

@@ -12,6 +12,7 @@ mod words;
 
 use crate::output;
 use crate::progress::ProgressBar;
+use crate::stop_on;
 use anyhow::Context as _;
 use asymq_args::BadArgument;
 use asymq_core::units::{Bytes, Duration};
@@ -90,10 +91,7 @@ struct ServeArgs {
 }
 
 pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<()> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot handle signals")?;
-    }
+    let stop = stop_on(&[SIGINT, SIGTERM])?;
     match (&args.serve, &args.host) {
         (Some(Action::Serve(serve)), _) => run_server(serve, stop),
         #[cfg(feature = "https")]
