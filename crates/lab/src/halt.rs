@@ -1,6 +1,7 @@
 //! Stops a run early.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 
 /// A flag that is set if the caller requests a stop, or a part of the run failed.
 #[derive(Debug)]
@@ -34,6 +35,12 @@ impl<'a> Halt<'a> {
         }
         result
     }
+}
+
+/// Waits for a thread. A panic of the thread continues here.
+pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    let result = thread.join();
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 struct FailOnDrop<'a>(&'a AtomicBool);

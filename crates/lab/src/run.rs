@@ -2,7 +2,7 @@ use crate::clock::{self, INTERVAL, Window};
 use crate::datagrams::{Datagrams, ProbeResults};
 use crate::error::{Context as _, LabError};
 use crate::flows::{BulkFlows, FlowResults, QuicFlows};
-use crate::halt::Halt;
+use crate::halt::{Halt, joined};
 use crate::measure::UplinkResults;
 use crate::path::{self, Path, PathResults, Ports};
 use crate::plan::{Conversation, Plan};
@@ -96,11 +96,11 @@ fn measure(
             thread::sleep(Duration::from_millis(100).into());
         }
         Ok::<_, LabError>(Results {
-            path: finished(path)?,
-            uplink: finished(uplink)?,
-            bulk: finished(bulk)?,
-            quic: finished(quic)?,
-            probe: finished(datagrams)?,
+            path: joined(path)?,
+            uplink: joined(uplink)?,
+            bulk: joined(bulk)?,
+            quic: joined(quic)?,
+            probe: joined(datagrams)?,
         })
     })?;
     Ok((window, results))
@@ -213,10 +213,4 @@ fn flow_results(
         ..FlowResult::default()
     };
     flows.iter().zip(results).map(row).collect()
-}
-
-fn finished<T>(thread: thread::ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, LabError> {
-    thread
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Context as _, LabError};
 use crate::flows;
-use crate::halt::Halt;
+use crate::halt::{Halt, joined};
 use crate::run::run_once;
 use crate::sys;
 use asymq_core::catalog::Build;
@@ -160,10 +160,9 @@ fn run_tasks(
         let mut runs = Vec::new();
         let mut failure = None;
         for worker in workers {
-            match worker.join() {
-                Ok(Ok(done)) => runs.extend(done),
-                Ok(Err(error)) => failure = failure.or(Some(error)),
-                Err(panic) => std::panic::resume_unwind(panic),
+            match joined(worker) {
+                Ok(done) => runs.extend(done),
+                Err(error) => failure = failure.or(Some(error)),
             }
         }
         failure.map_or(Ok(runs), Err)

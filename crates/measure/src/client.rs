@@ -135,10 +135,8 @@ impl<'a> Client<'a> {
     }
 
     fn samples(&self) -> Vec<Sample> {
-        self.prober
-            .as_ref()
-            .map(Prober::samples)
-            .unwrap_or_default()
+        let samples = self.prober.as_ref().map(Prober::samples);
+        samples.unwrap_or_default()
     }
 
     fn wait(&self, time: Duration) -> Result<(), MeasureError> {
@@ -180,10 +178,8 @@ impl<'a> Client<'a> {
         loop {
             self.wait(TICK)?;
             let samples = self.samples();
-            let fastest = samples
-                .iter()
-                .filter_map(Sample::round_trip)
-                .reduce(f64::min);
+            let trips = samples.iter().filter_map(Sample::round_trip);
+            let fastest = trips.reduce(f64::min);
             let later = samples.iter().filter(|sample| sample.sent > from);
             let drained = later.filter_map(Sample::round_trip).next_back()
                 < fastest.map(|trip| trip + SLOWER)

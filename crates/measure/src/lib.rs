@@ -34,4 +34,5 @@ pub use responsiveness::{
 };
 pub use server::Server;
 pub use session::Limits;
+pub use tcp_info::{tcp_info, word};
 pub use wire::{MAX_FLOWS, Opening, PORT, Probe, Token};

@@ -81,10 +81,10 @@ fn bytes_of(info: &[u8], direction: Direction) -> Option<u64> {
     }
 }
 
-/// The kernel's `struct tcp_info` of a socket.
+/// The kernel's `struct tcp_info` of a socket; `None` if the socket has none.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 #[expect(unsafe_code, reason = "`TCP_INFO` is a system call")]
-fn tcp_info(socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
+pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
     use std::os::fd::AsRawFd as _;
     let mut info = vec![0_u8; 256];
     let mut length = info.len() as libc::socklen_t;
@@ -104,12 +104,12 @@ fn tcp_info(socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
 
 /// Not implemented on other systems.
 #[cfg(not(any(target_os = "android", target_os = "linux")))]
-fn tcp_info(_socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
+pub fn tcp_info(_socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
     None
 }
 
 /// Reads a `u32` of a `struct tcp_info` (linux/tcp.h); `None` if an older kernel lacks it.
-fn word(info: &[u8], at: usize) -> Option<u64> {
+pub fn word(info: &[u8], at: usize) -> Option<u64> {
     let bytes = info.get(at..at + 4)?;
     Some(u64::from(u32::from_ne_bytes(bytes.try_into().ok()?)))
 }

@@ -2,6 +2,7 @@
 
 mod quic;
 mod socket;
+mod tcp_counts;
 
 pub(crate) use quic::QuicFlows;
 
@@ -9,7 +10,6 @@ use crate::clock::{self, Window};
 use crate::error::{Context as _, LabError};
 use crate::halt::Halt;
 use crate::plan::{Conversation, DOWNLOAD_PORT, HOME, Plan, SERVER, UPLOAD_PORT};
-use crate::sys::{TcpCounts, clamp_window, tcp_counts};
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::net::Netns;
 use asymq_scenario::{Direction, Scenario};
@@ -17,11 +17,12 @@ use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use socket::{receive_window, reset_on_close, tcp_socket};
+use socket::{clamp_window, receive_window, reset_on_close, tcp_socket};
 use socket2::Socket;
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddrV4;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
+use tcp_counts::TcpCounts;
 
 pub(crate) struct BulkFlows {
     /// Epoll instance; level-triggered. Closed sockets are removed.
@@ -77,7 +78,7 @@ impl Flow {
             Direction::Up => &self.home,
             Direction::Down => &self.server,
         };
-        tcp_counts(sender.as_ref()?.as_fd()).ok()
+        TcpCounts::of(sender.as_ref()?)
     }
 
     /// Starts the measurement at the end of the warm-up.
@@ -332,7 +333,7 @@ fn receive(
                 *received += read as u64;
                 if let Some(bytes) = window {
                     // This call succeeded when the socket was created.
-                    let _ = clamp_window(open.as_fd(), bytes);
+                    let _ = clamp_window(open, bytes);
                 }
                 if read < buffer.len() {
                     return;

@@ -1,11 +1,10 @@
 //! TCP sockets of a scenario.
 
 use crate::error::{Context as _, LabError};
-use crate::sys::{clamp_window, fix_receive_buffer};
 use asymq_core::units::Limit;
+use asymq_gateway::{set_number, set_receive_buffer};
 use asymq_scenario::{Scenario, Tcp};
 use socket2::{Domain, Socket, Type};
-use std::os::fd::AsFd as _;
 use std::{fs, io};
 
 /// Limit of unsent bytes in a socket: enough for a burst, and small enough for a thousand flows.
@@ -52,10 +51,21 @@ pub(super) fn tcp_socket(scenario: &Scenario) -> io::Result<Socket> {
     socket.set_tcp_mss(scenario.mss)?;
     socket.set_tcp_notsent_lowat(UNSENT)?;
     if let Some(bytes) = receive_window(scenario) {
-        fix_receive_buffer(socket.as_fd(), bytes.div_ceil(scenario.mss.into()))?;
-        clamp_window(socket.as_fd(), bytes)?;
+        // Memory of a full segment; the kernel doubles the value.
+        const SEGMENT_MEMORY: u64 = 2304;
+        let segments = bytes.div_ceil(scenario.mss.into());
+        let memory = segments.saturating_mul(SEGMENT_MEMORY).min(1 << 30);
+        set_receive_buffer(&socket, memory as usize)?;
+        clamp_window(&socket, bytes)?;
     }
     Ok(socket)
+}
+
+/// Limits the receive window to `bytes`, at least about 2 kB. Newer kernels reset the limit when they remeasure
+/// segments, so callers set the limit again as data arrives.
+pub(super) fn clamp_window(socket: &Socket, bytes: u64) -> io::Result<()> {
+    let clamp = bytes.min(1 << 30) as i32;
+    set_number(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, clamp)
 }
 
 /// Resets the connection on close. Otherwise unsent data would keep the namespace alive for minutes.

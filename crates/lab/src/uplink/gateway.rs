@@ -2,7 +2,7 @@
 
 use crate::clock::{INTERVAL, Window};
 use crate::error::{Context as _, LabError};
-use crate::halt::Halt;
+use crate::halt::{Halt, joined};
 use crate::measure::{QueueResults, UplinkResults};
 use crate::topology::{LAN, WAN};
 use crate::{clock, sys};
@@ -14,12 +14,12 @@ use asymq_core::units::{Instant, Rate};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
     DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, HostOptions, LinkConfig,
-    Snapshot, Stage, Stop,
+    Snapshot, Stage, Stop, lock,
 };
 use asymq_links::ModemQueue;
 use asymq_scenario::{Direction, Fates, RateSource, Scenario, SojournByClass};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::{io, thread};
 
 /// The gateway, opened in its namespace.
@@ -114,9 +114,7 @@ impl<'a> GatewayUplink<'a> {
                     break;
                 }
             }
-            forwarding
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            joined(forwarding)
         })
         .during("forwarding")?;
         let [up, down] = &*lock(&waits);
@@ -148,11 +146,6 @@ fn fixed_rate(scenario: &Scenario, direction: Direction) -> Rate {
 
 /// Sojourn times by direction and class.
 type Waits = [[Histogram; TrafficClass::COUNT]; 2];
-
-/// Locks the histograms. A panic in another thread does not make them invalid.
-fn lock(waits: &Mutex<Waits>) -> std::sync::MutexGuard<'_, Waits> {
-    waits.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// ACKs that were not filtered between two snapshots although a later ACK had arrived: share of all ACKs by rule.
 fn unfiltered(before: &DirectionSnapshot, after: &DirectionSnapshot) -> BTreeMap<String, f64> {

@@ -4,7 +4,7 @@ use super::tap::Tap;
 use super::tc;
 use crate::clock::{self, Window};
 use crate::error::{Context as _, LabError};
-use crate::halt::Halt;
+use crate::halt::{Halt, joined};
 use crate::measure::{QueueResults, UplinkResults};
 use crate::topology::{LAN, WAN};
 use asymq_gateway::net::Netns;
@@ -69,10 +69,7 @@ impl<'a> KernelUplink<'a> {
                 }
                 at = next;
             }
-            watching
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                .during("watching the router's interface")?;
+            joined(watching).during("watching the router's interface")?;
             let count =
                 |of: fn(&tc::Counters) -> u64| of(&after).saturating_sub(of(&before)) as f64;
             let fates = Fates {

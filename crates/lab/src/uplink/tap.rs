@@ -5,14 +5,14 @@ use crate::halt::Halt;
 use crate::{clock, sys};
 use asymq_core::measure::Histogram;
 use asymq_core::units::{Duration, Instant};
-use asymq_gateway::{PacketIo as _, Port, poll};
+use asymq_gateway::{PacketIo as _, Port, lock, poll};
 use asymq_scenario::Percentiles;
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher as _;
 use std::io;
 use std::os::fd::AsFd as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Default)]
 pub(crate) struct Tap(Arc<Mutex<State>>);
@@ -50,7 +50,7 @@ impl Tap {
 
     fn arrives(&self, now: Instant, frame: &[u8], window: Window) {
         let Some(key) = key(frame) else { return };
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         match state.left.remove(&key) {
             Some(left) => state.record(left, Duration::ZERO, window),
             None => drop(state.arrived.insert(key, now)),
@@ -60,7 +60,7 @@ impl Tap {
     /// Records that a frame left the queue.
     pub(crate) fn leaves(&self, now: Instant, frame: &[u8], window: Window) {
         let Some(key) = key(frame) else { return };
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         match state.arrived.remove(&key) {
             Some(arrived) => state.record(now, now.saturating_since(arrived), window),
             None => drop(state.left.insert(key, now)),
@@ -68,12 +68,7 @@ impl Tap {
     }
 
     pub(super) fn sojourn_ms(&self) -> Option<Percentiles> {
-        self.lock().sojourns.percentiles_ms()
-    }
-
-    /// Locks the state. A panic in another thread does not make it invalid.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).sojourns.percentiles_ms()
     }
 }
 
@@ -126,6 +121,6 @@ mod tests {
             "one of two waited for nothing"
         );
         // A dropped packet never leaves, and is not counted.
-        assert_eq!(tap.lock().arrived.len(), 1);
+        assert_eq!(lock(&tap.0).arrived.len(), 1);
     }
 }

@@ -1,8 +1,8 @@
 //! Counters of a TCP connection.
 
-use super::check;
-use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd};
+use asymq_measure::{tcp_info, word};
+use socket2::Socket;
+use std::os::fd::AsFd as _;
 
 /// Counters of `struct tcp_info` (linux/tcp.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,25 +16,12 @@ pub(crate) struct TcpCounts {
     pub(crate) timeouts: Option<u16>,
 }
 
-pub(crate) fn tcp_counts(socket: BorrowedFd<'_>) -> io::Result<TcpCounts> {
-    let mut info = [0_u8; 512];
-    let mut length = info.len() as libc::socklen_t;
-    // SAFETY: buffer and length are valid for the call, which writes no more than `length` bytes.
-    check(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            info.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    })?;
-    Ok(TcpCounts::read(
-        info.get(..length as usize).unwrap_or(&info),
-    ))
-}
-
 impl TcpCounts {
+    /// Returns the counters of a connection; `None` if the kernel does not count.
+    pub(crate) fn of(socket: &Socket) -> Option<Self> {
+        Some(Self::read(&tcp_info(socket.as_fd())?))
+    }
+
     /// Reads a `struct tcp_info`, which is shorter on old kernels.
     fn read(info: &[u8]) -> Self {
         const OPTIONS: usize = 5;
@@ -42,15 +29,12 @@ impl TcpCounts {
         const SND_MSS: usize = 16;
         const TOTAL_RETRANS: usize = 100;
         const TOTAL_RTO: usize = 240;
-        let word = |at: usize| {
-            let bytes = info.get(at..at + 4)?;
-            Some(u32::from_ne_bytes(bytes.try_into().ok()?))
-        };
+        let word = |at: usize| word(info, at).unwrap_or(0) as u32;
         let timeouts = info.get(TOTAL_RTO..TOTAL_RTO + 2);
         Self {
-            segment: word(SND_MSS).unwrap_or(0),
+            segment: word(SND_MSS),
             timestamps: info.get(OPTIONS).is_some_and(|bits| bits & TIMESTAMPS != 0),
-            retransmissions: word(TOTAL_RETRANS).unwrap_or(0),
+            retransmissions: word(TOTAL_RETRANS),
             timeouts: timeouts.map(|bytes| u16::from_ne_bytes([bytes[0], bytes[1]])),
         }
     }
@@ -61,7 +45,6 @@ mod tests {
     use super::*;
     use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
-    use std::os::fd::AsFd as _;
 
     #[test]
     fn a_connection_over_the_loopback_has_segments_and_sends_nothing_again() {
@@ -70,7 +53,7 @@ mod tests {
         let (mut server, _) = listener.accept().unwrap();
         client.write_all(&[7; 5000]).unwrap();
         server.read_exact(&mut [0; 5000]).unwrap();
-        let counts = tcp_counts(client.as_fd()).unwrap();
+        let counts = TcpCounts::of(&client.into()).unwrap();
         assert!(counts.segment > 500, "{counts:?}");
         assert_eq!(counts.retransmissions, 0);
         assert_eq!(counts.timeouts.unwrap_or(0), 0);
