@@ -109,18 +109,12 @@ impl LinkConfig {
         self.auto.iter().any(Option::is_some)
     }
 
-    pub(crate) const fn stage(&self, direction: Direction) -> &Stage {
-        match direction {
-            Direction::Up => &self.uplink,
-            Direction::Down => &self.downlink,
-        }
+    pub(crate) fn stage(&self, direction: Direction) -> &Stage {
+        direction.pick(&self.uplink, &self.downlink)
     }
 
-    pub(crate) const fn capacity(&self, direction: Direction) -> Option<Rate> {
-        match direction {
-            Direction::Up => Some(self.up),
-            Direction::Down => self.down,
-        }
+    pub(crate) fn capacity(&self, direction: Direction) -> Option<Rate> {
+        direction.pick(Some(self.up), self.down)
     }
 
     /// Rate of a direction's transmitter.

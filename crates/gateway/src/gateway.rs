@@ -405,16 +405,16 @@ impl Gateway {
     /// received.
     fn take(&mut self, now: Instant, direction: Direction) -> usize {
         let [wan, lan] = &mut self.links;
-        let (from, to, reverse) = match direction {
-            Direction::Up => (lan, wan, Direction::Down),
-            Direction::Down => (wan, lan, Direction::Up),
+        let [from, to] = match direction {
+            Direction::Up => [lan, wan],
+            Direction::Down => [wan, lan],
         };
         let forwarder = &mut self.forwarder;
         let taken = from.receive(BATCH, &mut |frame| {
             forwarder.take(now, direction, frame, to)
         });
         let count = *taken.as_ref().unwrap_or(&0);
-        self.check(reverse, |_| taken.map(drop));
+        self.check(direction.reverse(), |_| taken.map(drop));
         self.check(direction, Link::flush);
         count
     }

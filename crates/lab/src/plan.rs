@@ -89,10 +89,7 @@ impl Plan {
 
     /// Index of the upload or download with this port at home.
     pub(crate) fn flow_of_port(home_port: u16, direction: Direction) -> Option<usize> {
-        let first = match direction {
-            Direction::Up => FIRST_UPLOAD,
-            Direction::Down => FIRST_DOWNLOAD,
-        };
+        let first = direction.pick(FIRST_UPLOAD, FIRST_DOWNLOAD);
         home_port
             .checked_sub(first)
             .filter(|index| *index < MAX_FLOWS)

@@ -21,10 +21,8 @@ pub struct Impairment {
 impl Impairment {
     /// Creates the path after the last link of a direction; `None` if the scenario has no impairment there.
     pub fn behind(scenario: &Scenario, seed: u64, direction: Direction) -> Option<Self> {
-        let (netem, draw) = match direction {
-            Direction::Up => (scenario.netem_up, Draw::PathUp),
-            Direction::Down => (scenario.netem_down, Draw::PathDown),
-        };
+        let netem = direction.pick(scenario.netem_up, scenario.netem_down);
+        let draw = direction.pick(Draw::PathUp, Draw::PathDown);
         let seed = uniform(seed, Source::Link(direction), draw).to_bits();
         netem.map(|netem| Self::new(netem, seed))
     }

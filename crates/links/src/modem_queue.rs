@@ -63,10 +63,7 @@ impl Grants {
 impl ModemQueue {
     /// Creates the empty FIFO of a direction's modem, if the scenario has one.
     pub fn new(scenario: &Scenario, seed: u64, direction: Direction) -> Option<Self> {
-        let modem = match direction {
-            Direction::Up => scenario.modem_up,
-            Direction::Down => scenario.modem_down,
-        }?;
+        let modem = direction.pick(scenario.modem_up, scenario.modem_down)?;
         let schedule = Schedule::of(scenario, direction);
         let seed = uniform(seed, Source::Link(direction), Draw::Grants).to_bits();
         Some(Self::with(

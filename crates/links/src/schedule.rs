@@ -27,20 +27,10 @@ const BIT_NANOS_PER_BYTE: u128 = 8_000_000_000;
 impl Schedule {
     /// Schedule of a direction; `None` if its rate is constant.
     pub fn of(scenario: &Scenario, direction: Direction) -> Option<Self> {
-        let (rate, modem, steps, trace) = match direction {
-            Direction::Up => (
-                scenario.up,
-                scenario.modem_up,
-                &scenario.steps_up,
-                &scenario.trace_up,
-            ),
-            Direction::Down => (
-                scenario.down,
-                scenario.modem_down,
-                &scenario.steps_down,
-                &scenario.trace_down,
-            ),
-        };
+        let rate = direction.pick(scenario.up, scenario.down);
+        let modem = direction.pick(scenario.modem_up, scenario.modem_down);
+        let steps = direction.pick(&scenario.steps_up, &scenario.steps_down);
+        let trace = direction.pick(&scenario.trace_up, &scenario.trace_down);
         let rate = modem.map_or(rate, |modem| modem.rate);
         if let Some(trace) = trace {
             return Some(Self::traced(trace.clone()));

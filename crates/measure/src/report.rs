@@ -82,11 +82,8 @@ impl Link {
     }
 
     /// The capacity of a direction.
-    pub const fn direction(&self, direction: Direction) -> Option<f64> {
-        match direction {
-            Direction::Up => self.up,
-            Direction::Down => self.down,
-        }
+    pub fn direction(&self, direction: Direction) -> Option<f64> {
+        direction.pick(self.up, self.down)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::links::Links;
 use crate::modem::RateSource;
 use crate::scenario::Scenario;
 use crate::tcp::{Tcp, TcpEcn};
+use asymq_core::Direction;
 use asymq_core::catalog::{Catalog, Config, ConfigError, Params, Place, resolve};
 use asymq_core::units::Duration;
 use std::fmt;
@@ -119,21 +120,15 @@ impl Scenario {
 
     /// Checks that a chain of links has no modems, and that settings of modems are given only with a modem.
     fn check_modems(&self) -> Result<(), ConfigError> {
-        for (name, modem, flag, source) in [
-            ("modem-up", self.modem_up, "shaper-up", self.shaper_up),
-            (
-                "modem-down",
-                self.modem_down,
-                "shaper-down",
-                self.shaper_down,
-            ),
-        ] {
-            if let Some(modem) = modem {
+        for direction in Direction::ALL {
+            let source = direction.pick(self.shaper_up, self.shaper_down);
+            let [name, flag] = ["modem", "shaper"].map(|name| format!("{name}-{direction}"));
+            if let Some(modem) = direction.pick(self.modem_up, self.modem_down) {
                 let message = "not allowed with several links; use --links 1";
-                require(self.links == 1, name, modem, message)?;
+                require(self.links == 1, &name, modem, message)?;
             } else {
                 let message = format_args!("needs a modem; add --{name}");
-                require(source == RateSource::Fixed, flag, source, message)?;
+                require(source == RateSource::Fixed, &flag, source, message)?;
             }
         }
         require(

@@ -144,10 +144,7 @@ fn add_direction(
         probe_grade: _, // follows from probe_ms
         probe_lost,
     } = report;
-    let rate = match direction {
-        Direction::Up => scenario.up,
-        Direction::Down => scenario.down,
-    };
+    let rate = direction.pick(scenario.up, scenario.down);
     let smallest = match goodput.is_empty() {
         true => 1.0,
         false => Goodput::smallest(goodput),

@@ -162,11 +162,7 @@ pub fn compose<P: Packet + Send + 'static>(
         BufferSplit::InRatio => Buffer::InRatio(config.limit),
         BufferSplit::Separate => Buffer::Separate,
     };
-    let is_default = |role: Role| {
-        config
-            .part(role)
-            .is_ok_and(|part| part == role.default_part())
-    };
+    let is_default = |role: Role| config.part(role) == Ok(role.default_part());
     if Role::PARTS.into_iter().all(is_default) && matches!(buffer, Buffer::Shared(_)) {
         return Ok(boxed(DropTail::new(config.limit)?)?);
     }

@@ -235,10 +235,7 @@ impl OpaqueAcks {
         header: &Header,
         direction: Direction,
     ) -> Option<&mut Download> {
-        let flow = match direction {
-            Direction::Up => header.flow,
-            Direction::Down => header.flow.reverse(),
-        };
+        let flow = direction.pick(header.flow, header.flow.reverse());
         // Stacks that grease the fixed bit (RFC 9287) clear it in half of the short headers, but never in long headers.
         let is_long = header.protocol == Protocol::QuicLong;
         let last_used = |download: &Download| Some(download.last_used.as_nanos());

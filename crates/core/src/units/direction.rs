@@ -18,10 +18,17 @@ crate::read_by_name!(Direction, "unknown; use up or down");
 
 impl Direction {
     /// Returns the opposite direction.
-    pub const fn reverse(self) -> Self {
+    #[inline]
+    pub fn reverse(self) -> Self {
+        self.pick(Self::Down, Self::Up)
+    }
+
+    /// Returns the value of this direction.
+    #[inline]
+    pub fn pick<T>(self, up: T, down: T) -> T {
         match self {
-            Self::Up => Self::Down,
-            Self::Down => Self::Up,
+            Self::Up => up,
+            Self::Down => down,
         }
     }
 }

@@ -28,10 +28,7 @@ impl RateRange {
 
     /// Rate at which learning starts: above the rate of most lines, so that the first queue shows the line's rate.
     pub fn first(&self, direction: Direction) -> Rate {
-        self.clamp(match direction {
-            Direction::Up => rate(100_000_000),
-            Direction::Down => rate(1_000_000_000),
-        })
+        self.clamp(direction.pick(rate(100_000_000), rate(1_000_000_000)))
     }
 
     /// Reads `auto` or `auto:1mbit..20mbit`. An invalid range and a misspelt `auto` are errors; any other text gives

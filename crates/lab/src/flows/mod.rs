@@ -74,10 +74,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
 impl Flow {
     /// Counters of the sender; `None` if the connection failed.
     fn counts(&self) -> Option<TcpCounts> {
-        let sender = match self.direction {
-            Direction::Up => &self.home,
-            Direction::Down => &self.server,
-        };
+        let sender = self.direction.pick(&self.home, &self.server);
         TcpCounts::of(sender.as_ref()?)
     }
 
@@ -238,10 +235,7 @@ impl BulkFlows {
         let Some(socket) = &flow.home else {
             return Ok(());
         };
-        let interest = match flow.direction {
-            Direction::Up => EventFlags::OUT,
-            Direction::Down => EventFlags::IN,
-        };
+        let interest = flow.direction.pick(EventFlags::OUT, EventFlags::IN);
         let server = self.server[flow.direction as usize];
         match socket.connect(&server.into()) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
@@ -275,10 +269,8 @@ impl BulkFlows {
     }
 
     fn accept(&mut self, direction: Direction) -> io::Result<()> {
-        let (interest, first) = match direction {
-            Direction::Up => (EventFlags::IN, 0),
-            Direction::Down => (EventFlags::OUT, self.uploads),
-        };
+        let interest = direction.pick(EventFlags::IN, EventFlags::OUT);
+        let first = direction.pick(0, self.uploads);
         loop {
             let (socket, peer) = match self.listeners[direction as usize].accept() {
                 Ok(accepted) => accepted,

@@ -133,10 +133,8 @@ impl<'a> GatewayUplink<'a> {
 
 /// Start rate of a direction's shaper.
 fn fixed_rate(scenario: &Scenario, direction: Direction) -> Rate {
-    let (rate, source) = match direction {
-        Direction::Up => (scenario.up, scenario.shaper_up),
-        Direction::Down => (scenario.down, scenario.shaper_down),
-    };
+    let rate = direction.pick(scenario.up, scenario.down);
+    let source = direction.pick(scenario.shaper_up, scenario.shaper_down);
     let modem = ModemQueue::new(scenario, scenario.seed, direction);
     let end = scenario.duration.as_nanos();
     let bits = modem.and_then(|modem| modem.fixed_rate(source, end));

@@ -143,10 +143,7 @@ impl<O: Options> Packet for SimPacket<O> {
             SERVER => (NEIGHBOUR, FIRST_SERVER),
             _ => (NEIGHBOUR, server),
         };
-        let hosts = match self.direction() {
-            Direction::Up => [home, server],
-            Direction::Down => [server, home],
-        };
+        let hosts = self.direction().pick([home, server], [server, home]);
         Network { hosts, dscp: 0 }
     }
 

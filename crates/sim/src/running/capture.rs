@@ -2,7 +2,6 @@
 
 use crate::packets::{Kind, Layout, Options, SimPacket, TcpOptions};
 use asymq_core::frame::checksum::{checksum, words};
-use asymq_scenario::Direction;
 use std::io::{self, Write};
 
 /// Writes packets at the start of their transmission.
@@ -103,10 +102,9 @@ fn headers<O: Options>(packet: &SimPacket<O>, layout: &Layout) -> Vec<u8> {
     let [high, low] = (layout.conversation() as u16).to_be_bytes();
     let (home, server) = ([10, 0, high, low], [10, 1, high, low]);
     let (home_port, server_port) = ((40_000 + layout.generation() % 25_000) as u16, 5_001u16);
-    let (source, destination, source_port, destination_port) = match direction {
-        Direction::Up => (home, server, home_port, server_port),
-        Direction::Down => (server, home, server_port, home_port),
-    };
+    let [source, destination] = direction.pick([home, server], [server, home]);
+    let ports = [home_port, server_port];
+    let [source_port, destination_port] = direction.pick(ports, [server_port, home_port]);
     let udp = packet.segment.kind() == Kind::Datagram;
     let length = packet.header.ip_len as u16;
     let mut bytes = vec![0u8; IPV4 + if udp { UDP } else { tcp_header(packet) }];
@@ -187,7 +185,7 @@ fn options_bytes(options: &TcpOptions, ack: u32) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::packets::Segment;
-    use asymq_core::Instant;
+    use asymq_core::{Direction, Instant};
 
     /// The blocks of a pcapng file: type and body.
     fn blocks(mut file: &[u8]) -> Vec<(u32, Vec<u8>)> {

@@ -19,11 +19,8 @@ pub(crate) enum Side {
 }
 
 /// The side that sends data in `direction`.
-pub(crate) const fn sender_of(direction: Direction) -> Side {
-    match direction {
-        Direction::Up => Side::Home,
-        Direction::Down => Side::Server,
-    }
+pub(crate) fn sender_of(direction: Direction) -> Side {
+    direction.pick(Side::Home, Side::Server)
 }
 
 /// Both endpoints of a conversation. Times are in ns; `u64::MAX` means never.
