@@ -24,50 +24,25 @@ pub struct QuicStack {
     pub source: &'static str,
 }
 
+/// Lists stacks, one a line: name, numbers by field, source.
+macro_rules! stacks {
+    ($($name:literal: $($field:ident $number:literal,)+ $source:literal;)+) => {
+        &[$(Self { name: $name, $($field: $number,)+ source: $source }),+]
+    };
+}
+
 impl QuicStack {
     /// All stacks of the simulator.
-    pub const ALL: &[Self] = &[
-        Self::new(
-            "chrome",
-            100,
-            10,
-            4,
-            20,
-            "quiche, QuicReceivedPacketManager",
-        ),
-        Self::new("mvfst", 0, 10, 4, 0, "mvfst, QuicConstants.h"),
-        Self::new("neqo", 0, 64, 4, 0, "neqo-transport, ackrate.rs"),
-        Self::new("picoquic", 0, 64, 4, 0, "picoquic, frames.c"),
-        Self::new("quinn", 0, 2, 0, 0, "RFC 9000, section 13.2.2; quinn-proto"),
-        Self::new(
-            "quic-go",
-            0,
-            2,
-            0,
-            20,
-            "quic-go, received_packet_tracker.go",
-        ),
-        Self::new("ngtcp2", 0, 2, 0, 11, "ngtcp2, ngtcp2_settings.c"),
-        Self::new("msquic", 0, 2, 0, 0, "msquic, quicdef.h"),
-    ];
-
-    const fn new(
-        name: &'static str,
-        paired: u64,
-        every: u32,
-        rtt_part: u32,
-        pings: u32,
-        source: &'static str,
-    ) -> Self {
-        Self {
-            name,
-            paired,
-            every,
-            rtt_part,
-            pings,
-            source,
-        }
-    }
+    pub const ALL: &[Self] = stacks! {
+        "chrome": paired 100, every 10, rtt_part 4, pings 20, "quiche, QuicReceivedPacketManager";
+        "mvfst": paired 0, every 10, rtt_part 4, pings 0, "mvfst, QuicConstants.h";
+        "neqo": paired 0, every 64, rtt_part 4, pings 0, "neqo-transport, ackrate.rs";
+        "picoquic": paired 0, every 64, rtt_part 4, pings 0, "picoquic, frames.c";
+        "quinn": paired 0, every 2, rtt_part 0, pings 0, "RFC 9000, section 13.2.2; quinn-proto";
+        "quic-go": paired 0, every 2, rtt_part 0, pings 20, "quic-go, received_packet_tracker.go";
+        "ngtcp2": paired 0, every 2, rtt_part 0, pings 11, "ngtcp2, ngtcp2_settings.c";
+        "msquic": paired 0, every 2, rtt_part 0, pings 0, "msquic, quicdef.h";
+    };
 
     /// Returns the stack with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
