@@ -12,9 +12,7 @@ use asymq_core::TrafficClass;
 use asymq_core::catalog::Build;
 use asymq_core::units::Duration;
 use asymq_gateway::{Frame, Port};
-use asymq_scenario::{
-    Direction, DirectionReport, FlowResult, FlowTotals, Run, Scenario, Series, Summary,
-};
+use asymq_scenario::{Direction, DirectionReport, FlowResult, Run, Scenario, Series, Summary};
 use std::{io, thread};
 
 /// Runs a scenario once, and calls `progress` ten times a second.
@@ -134,7 +132,6 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
     let report = |direction: Direction| {
         let this = direction as usize;
         let (link, queue) = (links[this], queues[this]);
-        let of_flows = FlowTotals::of(&flows, direction);
         let payload: u64 = tcp[1 - this].iter().map(|flow| flow.payload).sum();
         DirectionReport {
             // Measured behind the queue, as packets leave the link.
@@ -149,21 +146,14 @@ fn report(scenario: &Scenario, plan: &Plan, window: Window, results: Results, se
                 + link.delivered(quic[this], TrafficClass::Other),
             bytes_per_ack: DirectionReport::bytes_per_ack(payload as f64, link.acks()),
             // Measured at the hosts.
-            longest_stall_s: of_flows.longest_stall_s,
-            retransmissions: of_flows.retransmissions,
-            timeouts: of_flows.timeouts,
             probe_ms: probe.as_ref().and_then(|probe| probe.delays[this]),
             // Measured at the queue. Uplink: gateway or kernel qdisc. Downlink: path, or gateway before a modem.
-            dropped: queue.fates.dropped,
-            filtered: queue.fates.filtered,
-            marked: queue.fates.marked,
-            reasons: queue.fates.reasons.clone(),
             sojourn_ms: queue.sojourn_ms,
             sojourn_by_class_ms: queue.sojourn_by_class_ms.clone(),
             unfiltered: queue.unfiltered.clone(),
             // Measured on the path.
             lost: path.lost[this] as f64,
-            ..DirectionReport::default()
+            ..DirectionReport::of(&flows, direction, queue.fates.clone())
         }
     };
     let directions = Direction::ALL.map(report);

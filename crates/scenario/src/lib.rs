@@ -41,8 +41,8 @@ pub use netem::{Delay, Loss, Netem, Percent, Reorder};
 pub use quic::{QuicFlows, QuicStack};
 pub use rate_profile::RateProfile;
 pub use report::{
-    DirectionReport, Extent, Fates, FlowResult, FlowTotals, Goodput, Report, Run, Series,
-    SojournByClass, Summary, Tool,
+    DirectionReport, Extent, Fates, FlowResult, Goodput, Report, Run, Series, SojournByClass,
+    Summary, Tool,
 };
 pub use rtt::RttRange;
 pub use scenario::Scenario;

@@ -182,6 +182,21 @@ impl DirectionReport {
         (acks > 0).then(|| payload / acks as f64)
     }
 
+    /// Returns the results of the flows whose data travels in `direction`, and of the queue; the driver adds the others.
+    pub fn of(flows: &[FlowResult], direction: Direction, fates: Fates) -> Self {
+        let flows = || flows.iter().filter(|flow| flow.direction == direction);
+        Self {
+            longest_stall_s: flows().map(|flow| flow.longest_stall_s).fold(0.0, f64::max),
+            retransmissions: flows().try_fold(0.0, |sum, flow| Some(sum + flow.retransmissions?)),
+            timeouts: flows().try_fold(0.0, |sum, flow| Some(sum + flow.timeouts?)),
+            dropped: fates.dropped,
+            filtered: fates.filtered,
+            marked: fates.marked,
+            reasons: fates.reasons,
+            ..Self::default()
+        }
+    }
+
     /// Computes [`completion_s`](Self::completion_s) from all flows of a run.
     pub fn completion(
         scenario: &Scenario,
@@ -226,35 +241,6 @@ impl Fates {
             marked: fate(Fate::Marked),
             reasons: Reason::ALL.iter().copied().map(left).collect(),
         }
-    }
-}
-
-/// Totals over the flows of a direction.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FlowTotals {
-    /// Longest time in s in which one of the flows delivered nothing in order.
-    pub longest_stall_s: f64,
-    /// Number of retransmitted segments; absent if a sender does not count them.
-    pub retransmissions: Option<f64>,
-    /// Number of retransmission timeouts; absent if a sender does not count them.
-    pub timeouts: Option<f64>,
-}
-
-impl FlowTotals {
-    /// Totals over the flows whose data travels in `direction`.
-    pub fn of(flows: &[FlowResult], direction: Direction) -> Self {
-        let none = Self {
-            longest_stall_s: 0.0,
-            retransmissions: Some(0.0),
-            timeouts: Some(0.0),
-        };
-        let sum = |sum: Option<f64>, one: Option<f64>| Some(sum? + one?);
-        let flows = flows.iter().filter(|flow| flow.direction == direction);
-        flows.fold(none, |total, flow| Self {
-            longest_stall_s: total.longest_stall_s.max(flow.longest_stall_s),
-            retransmissions: sum(total.retransmissions, flow.retransmissions),
-            timeouts: sum(total.timeouts, flow.timeouts),
-        })
     }
 }
 
@@ -552,7 +538,7 @@ mod tests {
             flow(Direction::Down, 1.0, 7.5, None),
             flow(Direction::Up, 1.0, 2.5, Some(2.0)),
         ];
-        let totals = FlowTotals::of(&flows, Direction::Up);
+        let totals = DirectionReport::of(&flows, Direction::Up, Fates::default());
         assert_eq!(
             (
                 totals.longest_stall_s,
@@ -592,9 +578,13 @@ mod tests {
             timeouts: Some(1.0),
             ..FlowResult::default()
         };
-        let totals = FlowTotals::of(&[flow(Some(2.0)), flow(None)], Direction::Up);
+        let totals = DirectionReport::of(
+            &[flow(Some(2.0)), flow(None)],
+            Direction::Up,
+            Fates::default(),
+        );
         assert_eq!((totals.retransmissions, totals.timeouts), (None, Some(2.0)));
-        let none = FlowTotals::of(&[flow(None)], Direction::Down);
+        let none = DirectionReport::of(&[flow(None)], Direction::Down, Fates::default());
         assert_eq!(
             (none.retransmissions, none.timeouts),
             (Some(0.0), Some(0.0))

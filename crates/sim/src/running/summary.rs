@@ -9,8 +9,7 @@ use asymq_core::hold::Meters;
 use asymq_core::measure::Histogram;
 use asymq_core::packet::TrafficClass;
 use asymq_scenario::{
-    Direction, DirectionReport, Extent, Fates, FlowResult, FlowTotals, Series, SojournByClass,
-    Summary,
+    Direction, DirectionReport, Extent, Fates, FlowResult, Series, SojournByClass, Summary,
 };
 use std::collections::BTreeMap;
 
@@ -252,7 +251,6 @@ impl<V: Variant> Window<'_, '_, V> {
         let count = |count: fn(&Meters) -> u64| count(after) - count(before);
         let acks = count(|meters| meters.sent.of(TrafficClass::Ack).packets);
         let arrived = count(|meters| meters.arrived.of(TrafficClass::Ack).packets);
-        let (fates, totals) = (Fates::between(before, after), FlowTotals::of(flows, way));
         let sojourns = self.world.links[direction].sojourns();
         let (access_dropped, lost) = self.end.access_dropped_and_lost[direction];
         let lost_before = self.start.access_dropped_and_lost[direction];
@@ -264,25 +262,18 @@ impl<V: Variant> Window<'_, '_, V> {
             delivered: share(own.wire as f64, self.capacity(direction)),
             acks_per_s: acks as f64 / self.seconds(),
             bytes_per_ack: DirectionReport::bytes_per_ack(opposite.payload as f64, acks),
-            longest_stall_s: totals.longest_stall_s,
-            retransmissions: totals.retransmissions,
-            timeouts: totals.timeouts,
             probe_ms: probe.and_then(|probe| probe.delays[direction].percentiles_ms()),
             probe_lost: probe
                 .map(|probe| [probe.at_server, probe.way_back][direction].share_lost()),
-            dropped: fates.dropped,
             access_dropped: Some((access_dropped - lost_before.0) as f64),
             lost_pings: Some(
                 (self.end.lost_pings[direction] - self.start.lost_pings[direction]) as f64,
             ),
             lost: (lost - lost_before.1) as f64,
-            filtered: fates.filtered,
-            marked: fates.marked,
-            reasons: fates.reasons,
             unfiltered: self.unfiltered(direction, arrived),
             sojourn_ms: Histogram::merged(sojourns).percentiles_ms(),
             sojourn_by_class_ms: Some(SojournByClass::of(sojourns)),
-            ..DirectionReport::default() // set by the report
+            ..DirectionReport::of(flows, way, Fates::between(before, after))
         }
     }
 }
