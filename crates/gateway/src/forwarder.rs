@@ -149,17 +149,13 @@ impl Forwarder {
         }
         let reverse = &mut self.directions[direction.reverse() as usize];
         reverse.observe(now, header);
+        let sojourn = now.saturating_since(header.arrival);
         if let Some(watch) = &mut self.watch {
-            watch(direction, header, now.saturating_since(header.arrival));
+            watch(direction, header, sojourn);
         }
         if let Some(flows) = &mut self.flows {
-            let sojourn = now.saturating_since(header.arrival);
-            flows.sent(
-                direction,
-                header,
-                sojourn,
-                (frame.bytes.as_ref(), frame.network),
-            );
+            let at = (frame.bytes.as_ref(), frame.network);
+            flows.sent(direction, header, sojourn, at);
         }
     }
 

@@ -233,12 +233,8 @@ impl Link {
     fn hold(&mut self) -> Result<LinkInfo, PortError> {
         let found = find(&mut self.network, &self.name)?;
         check_unused(&mut self.network, &found)?;
-        let hold = InterfaceHold::take(
-            &mut self.network,
-            &found,
-            self.state.as_deref(),
-            self.bypass,
-        );
+        let (network, state) = (&mut self.network, self.state.as_deref());
+        let hold = InterfaceHold::take(network, &found, state, self.bypass);
         self.hold = Some(hold.map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => PortError::new(
                 &self.name,

@@ -321,12 +321,8 @@ fn bridge(port: &str, folder: &Path) -> io::Result<()> {
     let mut holds = Vec::new();
     for name in [INNER, port] {
         let link = named_link(name)?.ok_or(io::ErrorKind::NotFound)?;
-        holds.push(InterfaceHold::take(
-            &mut network,
-            &link,
-            Some(folder),
-            true,
-        )?);
+        let hold = InterfaceHold::take(&mut network, &link, Some(folder), true);
+        holds.push(hold?);
         links.push(link);
     }
     let rule = |from: usize, to: usize| BypassRule {

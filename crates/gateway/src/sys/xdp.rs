@@ -63,18 +63,10 @@ impl XdpSender {
         // Linux before 5.4 returns fewer fields.
         let offsets: libc::xdp_mmap_offsets =
             get_option(&socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
-        let descriptors = Ring::map::<libc::xdp_desc>(
-            &socket,
-            libc::XDP_PGOFF_TX_RING as u64,
-            &offsets.tx,
-            CHUNKS,
-        )?;
-        let completions = Ring::map::<u64>(
-            &socket,
-            libc::XDP_UMEM_PGOFF_COMPLETION_RING,
-            &offsets.cr,
-            CHUNKS,
-        )?;
+        let tx = (libc::XDP_PGOFF_TX_RING as u64, &offsets.tx);
+        let completion = (libc::XDP_UMEM_PGOFF_COMPLETION_RING, &offsets.cr);
+        let descriptors = Ring::map::<libc::xdp_desc>(&socket, tx, CHUNKS)?;
+        let completions = Ring::map::<u64>(&socket, completion, CHUNKS)?;
         bind(&socket, ifindex)?;
         Ok(Self {
             socket,
@@ -192,8 +184,7 @@ impl Ring {
     /// Maps the ring of `count` entries (a power of two) of type `T` at `offset` of the socket.
     fn map<T>(
         socket: &Socket,
-        offset: u64,
-        parts: &libc::xdp_ring_offset,
+        (offset, parts): (u64, &libc::xdp_ring_offset),
         count: u32,
     ) -> io::Result<Self> {
         let [producer, consumer, entries] =

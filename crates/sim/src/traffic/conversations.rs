@@ -75,37 +75,22 @@ pub(crate) fn conversations<V: Variant>(
             kind,
             flood: burst.flood.map(|_| (index, 0)),
         };
-        all.add(
-            Source::Udp(number),
-            Agent::Udp(cbr),
-            scenario,
-            (scenario.rtt.min, burst.links),
-            len,
-        );
+        let path = (scenario.rtt.min, burst.links);
+        all.add(Source::Udp(number), Agent::Udp(cbr), scenario, path, len);
         if let (Some(_), Some(added)) = (burst.flood, all.list.last_mut()) {
             added.layout = Layout::flood(index, scenario, len, (flows, burst.aim));
         }
     }
     if let Some(interval) = scenario.probe {
-        let probe = all.probe(interval);
-        all.add(
-            Source::Probe,
-            Agent::Probe(Box::new(probe)),
-            scenario,
-            (scenario.rtt.min, None),
-            PROBE,
-        );
+        let probe = Agent::Probe(Box::new(all.probe(interval)));
+        let path = (scenario.rtt.min, None);
+        all.add(Source::Probe, probe, scenario, path, PROBE);
     }
     for (nth, load) in (0..).zip(&scenario.web) {
         let source = Source::Web(nth);
         let web = Web::new(load.clone(), Stream::new(seed, source));
-        all.add(
-            source,
-            Agent::Web(Box::new(web)),
-            scenario,
-            (scenario.rtt.min, None),
-            0,
-        );
+        let path = (scenario.rtt.min, None);
+        all.add(source, Agent::Web(Box::new(web)), scenario, path, 0);
     }
     all.list
 }
@@ -180,14 +165,8 @@ impl<V: Variant> Conversations<'_, V> {
             let application = Application::new(pace, start.as_nanos(), segments, stop);
             flow.run_application(application);
         }
-        let rtt = own.flow_rtt(self.seed, source);
-        self.add(
-            source,
-            Agent::Tcp(Box::new(flow)),
-            &own,
-            (rtt, listed.links),
-            0,
-        );
+        let path = (own.flow_rtt(self.seed, source), listed.links);
+        self.add(source, Agent::Tcp(Box::new(flow)), &own, path, 0);
         if let Some(added) = self.list.last_mut() {
             added.layout = added.layout.encapsulated(listed.encapsulation);
             added.sojourns = Some(Box::default());
