@@ -74,25 +74,23 @@ impl Words {
 
     /// Returns the text of an equivalent file.
     pub fn to_toml(&self) -> String {
-        let mut keys: Vec<(&str, Vec<toml::Value>)> = Vec::new();
+        let mut keys: Vec<(&str, Vec<String>)> = Vec::new();
         for Word { key, text, .. } in &self.0 {
-            // Numbers and booleans are not strings in TOML.
             let value = match (text.parse::<i64>(), text.parse::<bool>()) {
-                (Ok(number), _) if number.to_string() == *text => number.into(),
-                (_, Ok(truth)) => truth.into(),
-                _ => text.as_str().into(),
+                (Ok(number), _) if number.to_string() == *text => text.clone(),
+                (_, Ok(_)) => text.clone(),
+                // A string of JSON is also a string of TOML.
+                _ => serde_json::Value::from(text.as_str()).to_string(),
             };
             match keys.iter_mut().find(|(known, _)| known == key) {
                 Some((_, values)) => values.push(value),
                 None => keys.push((key, vec![value])),
             }
         }
-        let lines = keys
-            .into_iter()
-            .map(|(key, mut values)| match values.len() {
-                1 => format!("{key} = {}\n", values.remove(0)),
-                _ => format!("{key} = {}\n", toml::Value::Array(values)),
-            });
+        let lines = keys.iter().map(|(key, values)| match &values[..] {
+            [value] => format!("{key} = {value}\n"),
+            values => format!("{key} = [{}]\n", values.join(", ")),
+        });
         lines.collect()
     }
 
