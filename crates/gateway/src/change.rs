@@ -1,7 +1,7 @@
 //! Changes of a running gateway's settings.
 
 use crate::config::{BuiltLink, LinkConfig, LinkError};
-use crate::frame::Frame;
+use crate::io::Frame;
 use crate::stop::Waker;
 use asymq_core::catalog::Build;
 use asymq_core::hold::Handover;

@@ -1,6 +1,6 @@
 //! Configuration of the link, and the parts built from it.
 
-use crate::frame::Frame;
+use crate::io::Frame;
 use asymq_core::Direction;
 use asymq_core::catalog::{Build, Config, Standard};
 use asymq_core::hold::{BuildError, Egress, Regenerator, RegeneratorParams};

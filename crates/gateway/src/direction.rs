@@ -1,7 +1,7 @@
 //! One direction of a gateway: its stage, and counters that survive a change of stage.
 
 use crate::config::BuiltStage;
-use crate::frame::Frame;
+use crate::io::Frame;
 use asymq_core::hold::{Egress, Handover, Meters};
 use asymq_core::measure::{Histogram, Percentiles};
 use asymq_core::units::{Duration, Instant, Rate};

@@ -1,6 +1,6 @@
 //! Traffic of each flow, counted by the forwarding loop while the page requests it.
 
-use crate::frame::Frame;
+use crate::io::Frame;
 use asymq_core::decide::frame::{Ends, ends};
 use asymq_core::hold::{BuildError, FlowTable};
 use asymq_core::units::Duration;

@@ -4,6 +4,9 @@ use serde::Serialize;
 use std::io;
 use std::ops::Add;
 
+/// A complete Ethernet frame with its parsed header. The buffer has exactly the frame's length.
+pub type Frame = asymq_core::frame::Frame<Box<[u8]>>;
+
 /// Sends and receives whole Ethernet frames without blocking. Frames include VLAN tags and complete checksums.
 pub trait PacketIo {
     /// Calls `each` for every frame of up to `max` received frames or superpackets; returns the number of calls.

@@ -4,10 +4,10 @@
 
 use crate::conntrack::{NatMap, NatTracker};
 use crate::error::GatewayError;
-use crate::frame::Frame;
 use crate::gateway::{Gateway, GatewayConfig};
 use crate::host::HostOptions;
 use crate::interface_hold::{InterfaceHold, Lock, is_held};
+use crate::io::Frame;
 use crate::journal::{Identity, private_folder, read_json, write_json};
 use crate::log;
 use crate::net::{BypassRule, LinkInfo, Netns, Network, PortState, VethEnd, add_bypass};

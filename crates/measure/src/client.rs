@@ -165,10 +165,7 @@ impl<'a> Client<'a> {
                 rtt_ms: self.latest_rtt_ms(),
             });
         }
-        Ok(Window {
-            from,
-            to: self.now(),
-        })
+        Ok(Window::new(from, self.now()))
     }
 
     /// Waits after a load until a probe is about as fast as on the idle line.
@@ -331,10 +328,7 @@ impl<'a> Client<'a> {
                 }
             };
             let (up, down) = (report(Direction::Up), report(Direction::Down));
-            let whole = Window {
-                from: load.started,
-                to: load.window.to,
-            };
+            let whole = Window::new(load.started, load.window.to);
             let probe = baseline.map(|baseline| baseline.series(&samples, whole));
             let probe_ms = delays.as_ref().map(|seen| seen.added_ms);
             let [of_up, of_down] = load.directions.clone().map(Option::unwrap_or_default);

@@ -206,11 +206,8 @@ impl Flows {
         while clock.elapsed() < from + duration + tail {
             tick()?;
         }
-        let window = Window {
-            from: from.as_secs_f64(),
-            to: (from + duration).as_secs_f64(),
-        };
-        Ok((window, silent))
+        let to = from + duration;
+        Ok((Window::new(from.as_secs_f64(), to.as_secs_f64()), silent))
     }
 
     /// Number of flows that have not carried any data.

@@ -108,10 +108,7 @@ impl Counts {
         let Some(last) = self.0.last() else {
             return 0.0;
         };
-        let recent = Window {
-            from: last.at - 0.5,
-            to: last.at,
-        };
+        let recent = Window::new(last.at - 0.5, last.at);
         self.rates(recent).map_or(0.0, |rates| rates.iter().sum())
     }
 }

@@ -158,6 +158,12 @@ pub(crate) struct Window {
     pub(crate) to: f64,
 }
 
+impl Window {
+    pub(crate) const fn new(from: f64, to: f64) -> Self {
+        Self { from, to }
+    }
+}
+
 /// Delays of the idle line in each direction, as a function of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Baseline {
