@@ -8,6 +8,7 @@ use crate::settings;
 use crate::settings::{optional, within};
 use crate::simulated::{self, SimulatedArgs};
 use crate::words::{Flags, Given, Words};
+use asymq_core::Direction;
 use asymq_core::catalog::{Catalog, Params, Role, Standard, link_rate};
 use asymq_core::units::{Bytes, Duration, Limit, Rate};
 use asymq_scenario::{
@@ -292,50 +293,66 @@ fn read_trace(name: &str, path: Option<&Path>) -> Result<Option<RateTrace>, Scen
     Ok(Some(trace))
 }
 
-/// Checks that the lab can run the modems, steps, traces and shapers. An error consists of flag, value and message.
-fn check_real_modems(scenario: &Scenario) -> Result<(), (&'static str, String, String)> {
-    let steps = [scenario.steps_up.first(), scenario.steps_down.first()];
-    let traces = [&scenario.trace_up, &scenario.trace_down];
-    let modems = [scenario.modem_up, scenario.modem_down];
-    let sources = [scenario.shaper_up, scenario.shaper_down];
-    let names = [
-        ["steps-up", "trace-up", "modem-up", "shaper-up"],
-        ["steps-down", "trace-down", "modem-down", "shaper-down"],
-    ];
-    for (direction, [step, trace, modem, shaper]) in names.into_iter().enumerate() {
-        let alone = format!("where only a modem's rate changes; add --{modem}, or use sim");
-        if let (Some(first), None) = (steps[direction], modems[direction]) {
-            return Err((step, first.to_string(), alone));
+/// Checks that real TCP can run `scenario`. An error consists of flag, value and message.
+fn check_real(scenario: &Scenario, place: &str) -> Result<(), (String, String, String)> {
+    const ETHERNET: u32 = 1460;
+    let fail = |name: &str, value: String, message: String| Err((name.to_owned(), value, message));
+    let refuse = |name: &str, value: String, why: &str| {
+        fail(name, value, format!("not available {place}, {why}"))
+    };
+    if let Some(words) = scenario.tc.as_ref().filter(|words| words.trim().is_empty()) {
+        let message = "no qdisc; write it like \"cake ack-filter\"";
+        return fail("tc", words.clone(), message.into());
+    }
+    if let Some(flood) = scenario.udp.iter().find(|burst| burst.flood.is_some()) {
+        let why = "where home has one host; write it without a flood, like up:1mbit, or use sim";
+        return refuse("udp", flood.to_string(), why);
+    }
+    for direction in Direction::ALL {
+        let steps = direction.pick(&scenario.steps_up, &scenario.steps_down);
+        let trace = direction.pick(&scenario.trace_up, &scenario.trace_down);
+        let modem = direction.pick(scenario.modem_up, scenario.modem_down);
+        let source = direction.pick(scenario.shaper_up, scenario.shaper_down);
+        let [steps_flag, trace_flag, shaper_flag] =
+            ["steps", "trace", "shaper"].map(|name| format!("{name}-{direction}"));
+        let alone =
+            format!("where only a modem's rate changes; add --modem-{direction}, or use sim");
+        match (steps.first(), trace, modem) {
+            (Some(first), _, None) => return refuse(&steps_flag, first.to_string(), &alone),
+            (None, Some(_), None) => return refuse(&trace_flag, String::new(), &alone),
+            _ => {}
         }
-        if let (Some(_), None) = (traces[direction], modems[direction]) {
-            return Err((trace, String::new(), alone));
-        }
-        let source = sources[direction];
-        let is_real = matches!(
-            source,
-            RateSource::Fixed
-                | RateSource::FixedMean
-                | RateSource::FixedMin
-                | RateSource::None
-                | RateSource::Auto(_)
+        let why = match source {
+            RateSource::Fixed => continue,
+            RateSource::FixedMean
+            | RateSource::FixedMin
+            | RateSource::None
+            | RateSource::Auto(_) => match scenario.tc {
+                None => continue,
+                Some(_) => "where the kernel qdisc of --tc shapes; write --tc \"asymq up auto\"",
+            },
+            _ => {
+                "where no shaper can read the modem's rate; use fixed, fixed-mean, fixed-min, none or auto, or use sim"
+            }
+        };
+        return refuse(&shaper_flag, source.to_string(), why);
+    }
+    if let (Some(_), Some(modem)) = (&scenario.tc, scenario.modem_down) {
+        let why = "where --tc has no shaper for the downlink; leave out --tc or --modem-down";
+        return refuse("modem-down", modem.to_string(), why);
+    }
+    if scenario.mss > ETHERNET {
+        let message = format!("more than Ethernet carries {place}; use at most {ETHERNET}b");
+        return fail("mss", format!("{}b", scenario.mss), message);
+    }
+    let reorders = |netem: &Netem| netem.reorder.is_some() && scenario.regenerate > 0;
+    if let Some(netem) = scenario.netem_up.filter(reorders) {
+        let message = format!(
+            "reordering before ACK regeneration is not available {place}; use --regenerate 0, or sim"
         );
-        if !is_real {
-            let message = "where no shaper can read the modem's rate; use fixed, fixed-mean, fixed-min, none or auto, or use sim";
-            return Err((shaper, source.to_string(), message.into()));
-        }
-        if scenario.tc.is_some() && source != RateSource::Fixed {
-            let message = "where the kernel qdisc of --tc shapes; write --tc \"asymq up auto\"";
-            return Err((shaper, source.to_string(), message.into()));
-        }
+        return fail("netem-up", netem.to_string(), message);
     }
-    match (&scenario.tc, scenario.modem_down) {
-        (Some(_), Some(modem)) => {
-            let message =
-                "where --tc has no shaper for the downlink; leave out --tc or --modem-down";
-            Err(("modem-down", modem.to_string(), message.into()))
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Checks that this driver can run `scenario`.
@@ -350,50 +367,15 @@ pub(crate) fn check(
     if let Some(message) = defaults.refuses(scenario.tcp) {
         return Err(bad("tcp", scenario.tcp.to_string(), message));
     }
-    if let Some(words) = &scenario.tc {
-        let message = match (defaults.simulated, words.trim().is_empty()) {
-            (true, _) => format!("not available {}; leave it out, or use lab", defaults.place),
-            (false, true) => "no qdisc; write it like \"cake ack-filter\"".into(),
-            (false, false) => String::new(),
-        };
-        if !message.is_empty() {
+    let place = defaults.place;
+    match (&scenario.tc, defaults.simulated) {
+        (Some(words), true) => {
+            let message = format!("not available {place}; leave it out, or use lab");
             return Err(bad("tc", words.clone(), message));
         }
-    }
-    let flood = scenario.udp.iter().find(|burst| burst.flood.is_some());
-    if let (false, Some(flood)) = (defaults.simulated, flood) {
-        let message = format!(
-            "not available {}, where home has one host; write it without a flood, like up:1mbit, or use sim",
-            defaults.place
-        );
-        return Err(bad("udp", flood.to_string(), message));
-    }
-    if !defaults.simulated {
-        check_real_modems(scenario).map_err(|(name, value, message)| {
-            let message = format!("not available {}, {message}", defaults.place);
-            bad(name, value, message)
-        })?;
-    }
-    const ETHERNET: u32 = 1460;
-    if !defaults.simulated && scenario.mss > ETHERNET {
-        let value = format!("{}b", scenario.mss);
-        let message = format!(
-            "more than Ethernet carries {}; use at most {ETHERNET}b",
-            defaults.place
-        );
-        return Err(bad("mss", value, message));
-    }
-    let reorders = |netem: Netem| netem.reorder.is_some();
-    if let Some(netem) = scenario
-        .netem_up
-        .filter(|netem| !defaults.simulated && reorders(*netem))
-        && scenario.regenerate > 0
-    {
-        let message = format!(
-            "reordering before ACK regeneration is not available {}; use --regenerate 0, or sim",
-            defaults.place
-        );
-        return Err(bad("netem-up", netem.to_string(), message));
+        (None, true) => {}
+        (_, false) => check_real(scenario, place)
+            .map_err(|(name, value, message)| bad(&name, value, message))?,
     }
     for flow in &scenario.flow {
         if let Some(tcp) = flow.tcp
