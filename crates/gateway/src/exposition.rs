@@ -3,29 +3,25 @@ use asymq_core::ack::Unfiltered;
 use asymq_core::{Fate, Reason};
 use std::fmt::Write;
 
-/// Metrics per direction: name, type, help, value.
+/// Metrics per direction: name, help, value.
 const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 4] = [
     (
         "capacity_bytes_per_second",
-        GAUGE,
         "Configured capacity of the link.",
         |of| of.capacity as f64 / 8.0,
     ),
     (
         "acknowledged_bytes_total",
-        COUNTER,
         "Bytes of sent TCP payload that receivers acknowledged.",
         |of| of.acknowledged as f64,
     ),
     (
         "regenerated_acks_total",
-        COUNTER,
         "ACKs that this gateway regenerated as a headend.",
         |of| of.regenerated as f64,
     ),
     (
         "data_bytes_per_ack",
-        GAUGE,
         "Bytes of TCP data sent in the other direction for each ACK sent in this direction, over the last interval.",
         |of| of.data_bytes_per_ack,
     ),
@@ -33,24 +29,18 @@ const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 4] = [
 
 /// Metrics per class of traffic in a direction.
 const OF_CLASSES: [Metric<ClassSnapshot>; 5] = [
-    ("packets_total", COUNTER, "Packets sent.", |of| {
-        of.packets as f64
+    ("packets_total", "Packets sent.", |of| of.packets as f64),
+    ("bytes_total", "Bytes sent, as charged to the link.", |of| {
+        of.bytes as f64
     }),
-    (
-        "bytes_total",
-        COUNTER,
-        "Bytes sent, as charged to the link.",
-        |of| of.bytes as f64,
-    ),
-    ("backlog_packets", GAUGE, "Packets in the queue.", |of| {
+    ("backlog_packets", "Packets in the queue.", |of| {
         of.backlog_packets.into()
     }),
-    ("backlog_bytes", GAUGE, "Bytes in the queue.", |of| {
+    ("backlog_bytes", "Bytes in the queue.", |of| {
         of.backlog_bytes as f64
     }),
     (
         "marked_packets_total",
-        COUNTER,
         "Packets sent with a congestion mark that the discipline set.",
         |of| of.marked as f64,
     ),
@@ -72,10 +62,7 @@ const OF_FATES: [(Fate, &str, &str); 2] = [
 
 const KEPT: &str = "ACKs that the ACK filter kept although a later ACK of their flow was queued, by the rule that kept them.";
 
-const COUNTER: &str = "counter";
-const GAUGE: &str = "gauge";
-
-type Metric<T> = (&'static str, &'static str, &'static str, fn(&T) -> f64);
+type Metric<T> = (&'static str, &'static str, fn(&T) -> f64);
 
 /// Returns the snapshot in Prometheus' text format, in base units.
 pub fn exposition(snapshot: &Snapshot) -> String {
@@ -88,20 +75,20 @@ pub fn exposition(snapshot: &Snapshot) -> String {
         };
         directions.into_iter().flat_map(of)
     };
-    for (name, kind, help, value) in OF_DIRECTIONS {
-        page.metric(name, kind, help);
+    for (name, help, value) in OF_DIRECTIONS {
+        page.metric(name, help);
         for (direction, of) in directions {
             page.sample(name, &[("direction", direction)], value(of));
         }
     }
-    for (name, kind, help, value) in OF_CLASSES {
-        page.metric(name, kind, help);
+    for (name, help, value) in OF_CLASSES {
+        page.metric(name, help);
         for (labels, of) in classes() {
             page.sample(name, &labels, value(&of));
         }
     }
     for (fate, name, help) in OF_FATES {
-        page.metric(name, COUNTER, help);
+        page.metric(name, help);
         for ([direction, class], of) in classes() {
             for reason in Reason::ALL.iter().filter(|reason| reason.fate() == fate) {
                 let labels = [direction, class, ("reason", reason.name())];
@@ -109,7 +96,7 @@ pub fn exposition(snapshot: &Snapshot) -> String {
             }
         }
     }
-    page.metric("unfiltered_acks_total", COUNTER, KEPT);
+    page.metric("unfiltered_acks_total", KEPT);
     for (direction, of) in directions {
         for (variable, count) in &of.control {
             if let Some(unfiltered) = Unfiltered::counted_by(variable) {
@@ -119,7 +106,7 @@ pub fn exposition(snapshot: &Snapshot) -> String {
         }
     }
     let help = "Sojourn time (time in the queue) of the packets sent in the last interval.";
-    page.metric("sojourn_seconds", GAUGE, help);
+    page.metric("sojourn_seconds", help);
     for ([direction, class], of) in classes() {
         for (quantile, millis) in [
             ("0.5", of.sojourn_p50_ms),
@@ -131,7 +118,7 @@ pub fn exposition(snapshot: &Snapshot) -> String {
         }
     }
     let help = "Time from the arrival of a TCP segment from home to the departure of its answer, over the last interval.";
-    page.metric("round_trip_seconds", GAUGE, help);
+    page.metric("round_trip_seconds", help);
     for (class, of) in snapshot.up.classes() {
         for (quantile, millis) in [
             ("0.5", of.round_trip_p50_ms),
@@ -141,10 +128,10 @@ pub fn exposition(snapshot: &Snapshot) -> String {
             page.sample("round_trip_seconds", &labels, millis / 1e3);
         }
     }
-    page.metric("changes_total", COUNTER, "Changes of the settings.");
+    page.metric("changes_total", "Changes of the settings.");
     page.sample("changes_total", &[], snapshot.changes as f64);
     let help = "Current values of the discipline's control variables, by name.";
-    page.metric("control", GAUGE, help);
+    page.metric("control", help);
     for (direction, of) in directions {
         let is_counted = |(name, _): &(&&str, _)| Unfiltered::counted_by(name).is_none();
         for (name, value) in of.control.iter().filter(is_counted) {
@@ -155,7 +142,7 @@ pub fn exposition(snapshot: &Snapshot) -> String {
             );
         }
     }
-    page.metric("lost_frames_total", COUNTER, "Frames lost at an interface.");
+    page.metric("lost_frames_total", "Frames lost at an interface.");
     for (port, losses) in [("lan", &snapshot.losses.lan), ("wan", &snapshot.losses.wan)] {
         for (reason, count) in losses.by_name() {
             let labels = [("port", port), ("reason", reason)];
@@ -168,7 +155,11 @@ pub fn exposition(snapshot: &Snapshot) -> String {
 struct Page(String);
 
 impl Page {
-    fn metric(&mut self, name: &str, kind: &str, help: &str) {
+    fn metric(&mut self, name: &str, help: &str) {
+        let kind = match name.ends_with("_total") {
+            true => "counter",
+            false => "gauge",
+        };
         // Writing to a string never fails.
         let _ = writeln!(
             self.0,
