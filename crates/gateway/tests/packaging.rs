@@ -159,8 +159,8 @@ fn reference() -> String {
         text += &format!("| `{reason}` | {meaning} |\n");
     }
     text += "\nThe counts of kept ACKs restart at 0 when the discipline changes.\n";
-    text += "\n`packaging/grafana/asymq.json` is a Grafana dashboard that shows all of them. \
-             `packaging/prometheus/asymq.rules.yml` contains alerts.\n";
+    text += "\n`packaging/grafana/asymq.json` is a Grafana dashboard that shows all of them except `asymq_backlog_bytes`. \
+             `packaging/prometheus/asymq.rules.yml` defines alerts.\n";
     text
 }
 
