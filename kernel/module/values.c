@@ -27,7 +27,7 @@ static const struct nla_policy asymq_given_policy[ASYMQ_ATTRIBUTES] = {
 static const struct nla_policy asymq_policy[ASYMQ_ATTRIBUTES] = {
 	[TCA_ASYMQ_WORDS] = {
 		.type = NLA_REJECT,
-		.reject_message = "asymq: tc's plugin is older than the module; install both of one release",
+		.reject_message = "asymq: tc's plugin is older than the module; install both from one release",
 	},
 	[TCA_ASYMQ_GIVEN] = NLA_POLICY_NESTED(asymq_given_policy),
 	ASYMQ_UNSIGNED(ASYMQ_POLICY)
@@ -297,7 +297,7 @@ struct asymq_request *asymq_parse_request(struct asymq_sched *q, struct nlattr *
 		version = nla_find_nested(options, TCA_ASYMQ_VERSION);
 		given = nla_find_nested(options, TCA_ASYMQ_GIVEN);
 		if (nla_len(options) && (!version || nla_get_u32(version) != ASYMQ_VERSION)) {
-			NL_SET_ERR_MSG(extack, "asymq: tc's plugin and the module have different versions; install both of one release");
+			NL_SET_ERR_MSG(extack, "asymq: tc's plugin and the module have different versions; install both from one release");
 			return ERR_PTR(-EINVAL);
 		}
 	}

@@ -29,7 +29,7 @@ pub(crate) enum Refusal {
     OutOfMemory,
 }
 
-const MISSING: &CStr = c"asymq: attribute of the discipline required";
+const MISSING: &CStr = c"asymq: an attribute that the discipline requires is missing";
 
 impl From<WireError> for Refusal {
     fn from(error: WireError) -> Self {

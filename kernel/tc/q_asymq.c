@@ -195,7 +195,7 @@ static int print_options(struct qdisc_util *self, FILE *out, struct rtattr *opti
 	(void)self;
 	(void)out;
 	if (options && asymq_show(RTA_DATA(options), RTA_PAYLOAD(options), print_option, NULL))
-		fprintf(stderr, "asymq: tc's plugin and the module have different versions; install both of one release\n");
+		fprintf(stderr, "asymq: tc's plugin and the module have different versions; install both from one release\n");
 	return 0;
 }
 

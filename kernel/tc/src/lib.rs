@@ -75,7 +75,7 @@ struct Request {
 }
 
 const OTHER_VERSION: &str =
-    "tc's plugin and the module have different versions; install both of one release";
+    "tc's plugin and the module have different versions; install both from one release";
 
 fn read(request: &Request) -> Result<Vec<u8>, String> {
     let mut line = Vec::with_capacity(request.count);
