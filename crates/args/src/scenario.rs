@@ -32,7 +32,7 @@ settings! {
         pub flows_up: Option<u32> = "N", read within(0..=1000);
         /// Number of long-lived downloads, 0 to 1000 [default: 10, or 0 with --flow or --quic].
         pub flows_down: Option<u32> = "N", read within(0..=1000);
-        /// Round-trip time without queueing, equal for all flows, or a range in which each flow has a random value [default: 20ms..300ms].
+        /// Round-trip time without queueing: one value for all flows, or a range from which each flow draws a random value [default: 20ms..300ms].
         pub rtt: Option<RttRange> = "TIME[..TIME]";
         /// Uplink buffer, in packets or bytes [default: 50p].
         pub buffer: Option<Limit> = "LIMIT";
@@ -60,7 +60,7 @@ settings! {
         pub ack_every: Option<u32> = "N", read within(1..=64);
         /// Receive window of every host, in packets or bytes [default: unlimited].
         pub window: Option<Limit> = "LIMIT";
-        /// UDP flow of constant rate, like up:500kbit or down:3mbit:200b@60s..80s: direction, rate, packet size [default: 1000b] and time [default: the whole run]; repeatable. up:1mbit/2..3 passes only links 2 and 3 of --links. up:3mbit:60b:syns is a flood from a second host at home (simulator only). Its fourth word is udp, syns or acks (each packet is a new flow), or a number of UDP flows like 40. Each flow of the flood has its own server. With :server after the fourth word, all go to the first flow's server; with :forged, also from random source addresses.
+        /// UDP flow of constant rate, like up:500kbit or down:3mbit:200b@60s..80s: direction, rate, packet size [default: 1000b] and time [default: the whole run]; repeatable. up:1mbit/2..3 crosses only links 2 and 3 of --links. up:3mbit:60b:syns is a flood from a second host at home (simulator only). Its fourth word is udp, syns or acks (each packet is a new flow), or a number of UDP flows like 40. Each flow of the flood has its own server. With :server after the fourth word, all of them go to the server of the scenario's first flow; with :forged, also from random source addresses.
         pub udp: Vec<UdpBurst> = "FLOW";
         /// Interval of probes: small UDP echoes whose queueing delay is reported. 0 sends none [default: 0; 100ms with real TCP].
         pub probe: Option<Duration> = "TIME";
@@ -316,7 +316,7 @@ fn check_real(scenario: &Scenario, place: &str) -> Result<(), (String, String, S
         let [steps_flag, trace_flag, shaper_flag] =
             ["steps", "trace", "shaper"].map(|name| format!("{name}-{direction}"));
         let alone =
-            format!("where only a modem's rate changes; add --modem-{direction}, or use sim");
+            format!("where only a modem's rate can change; add --modem-{direction}, or use sim");
         match (steps.first(), trace, modem) {
             (Some(first), _, None) => return refuse(&steps_flag, first.to_string(), &alone),
             (None, Some(_), None) => return refuse(&trace_flag, String::new(), &alone),

@@ -23,7 +23,7 @@ settings! {
         pub sack: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use SACK, and recover losses by RACK-TLP (RFC 8985) and PRR (RFC 9937) [default: true with {}, otherwise false]", Tcp::has_sack_by_default));
         /// Use TCP timestamps (RFC 7323), which take 12 bytes of each segment and ACK [default: true with linux, otherwise false].
         pub timestamps: Option<bool> = "true|false";
-        /// Grow the window by acknowledged bytes (RFC 3465), by at most 2 segments per ACK; with linux without a limit [default: true with linux, otherwise false].
+        /// Grow the congestion window by the bytes that an ACK acknowledges (RFC 3465), at most by 2 segments; linux has no such maximum [default: true with linux, otherwise false].
         pub byte_counting: Option<bool> = "true|false";
         /// ECN at the hosts.
         pub tcp_ecn: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use ECN at the hosts (RFC 3168; RFC 8257 with dctcp) [default: true with {}, otherwise false]", Tcp::needs_ecn));
@@ -32,20 +32,20 @@ settings! {
         /// Use AccECN without its option: ACKs report CE marks only in the ACE field, modulo 8 [default: false].
         pub ace_only: Option<bool> = "true|false";
         /// HyStart++.
-        pub hystart: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use HyStart++ (RFC 9406) with {}; linux uses Linux's own HyStart instead [default: true with linux, otherwise false]", Tcp::has_hystart));
+        pub hystart: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use HyStart++ (RFC 9406), or Linux's own HyStart with linux; only {} can use it [default: true with linux, otherwise false]", Tcp::has_hystart));
         /// Pacing.
         pub pacing: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Pace segments at Linux's rates: 2 windows per round trip in slow start, otherwise 1.2 [default: false; {} always paces]", Tcp::paces));
         /// Number of ACKs to create beyond the uplink for each filtered ACK (the papers' R), 0 to 16 [default: 1 for disciplines with ar in their name, otherwise 0].
         pub regenerate: Option<u32> = "R", read within(0..=16);
         /// Times at which regenerated ACKs are sent: at-once, paced (spread over the time since the previous ACK, with gaps of at most one segment's transmission time) or smoothed (spread over the mean time between ACKs, as in ns-2) [default: paced].
         pub regenerate_spacing: Option<Spacing> = "SPACING";
-        /// Period at the start of a run; each long-lived flow starts at a random time in it [default: 1s, at most a tenth of --duration].
+        /// Period at the start of a run in which every long-lived flow starts, at a random time [default: 1s, at most a tenth of --duration].
         pub start_within: Option<Duration> = "TIME";
         /// TCP flow, like down,rtt=40ms,start=2s,size=1mb; repeatable. The direction comes first. Keys: rtt, start, stop, size, rate (of the application), tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt, links (of --links, like 2..3). With opaque, quic, quic=STACK or tunnel, the flow's headers are encrypted, so that queues cannot read them.
         pub flow: Vec<ListedFlow> = "FLOW";
         /// Short TCP transfers, like down:1:30kb:1.3: direction, mean number per second (Poisson arrivals), mean size, shape of the Pareto distribution of sizes; repeatable.
         pub web: Vec<WebLoad> = "LOAD";
-        /// Pauses of long-lived flows' applications, like 200kbit:500ms:500ms: rate while sending, mean sending time, mean pause. Both times are exponentially distributed [default: no pauses, no rate limit].
+        /// Pauses of the applications of long-lived flows, like 200kbit:500ms:500ms: rate while sending, mean sending time, mean pause. Both times are exponentially distributed [default: no pauses, no rate limit].
         pub on_off: Option<OnOff> = "PATTERN";
         /// Number of asymmetric links in series, 1 to 32; each has its own queues [default: 1].
         pub links: Option<u32> = "N", read within(1..=32);

@@ -193,7 +193,7 @@ const COLUMNS: [Column; 14] = [
     .from(Width::Spare),
 ];
 
-const MEANING: &str = "* best of its column. up, down: goodput, which is data delivered in order, as a share of the \
+const MEANING: &str = "* best in its column. up, down: goodput, which is data delivered in order, as a share of the \
      link. utility: sum of both, at most 2.";
 
 /// Name of the rules that most often prevented the filter from dropping an ACK.

@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Keep asymmetric links full in both directions: simulator, tests over real TCP, gateway, router.
+/// Keep asymmetric links full in both directions: a simulator, tests over real TCP, a gateway and a router.
 #[derive(Debug, Parser)]
 #[command(name = "asymq", version, max_term_width = 100)]
 struct Cli {
@@ -58,7 +58,7 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = "Example: asymq gateway --lan eth1 --wan eth0 --up 950kbit --watch")]
     Gateway(Box<gateway::GatewayArgs>),
-    /// Shape uplink and downlink at a router's port to the modem. `asymq router install` adds a service.
+    /// Shape the uplink and the downlink at a router's port to the modem. `asymq router install` installs this as a service.
     #[cfg(target_os = "linux")]
     #[command(
         after_help = "Example: asymq router --wan eth0 --up 19mbit --down 95mbit --overhead docsis --watch"

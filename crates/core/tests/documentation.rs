@@ -12,10 +12,10 @@ const HEAD: &str = "\
 Generated from the catalog in `crates/core/src/catalog`. [mechanisms.md](../notes/mechanisms.md) explains our reading of the
 papers. [papers.md](../notes/papers.md) is the bibliography.
 
-A discipline is a combination of parts. A flag like `--ack-queue sad` or `--service wrr` replaces one part. Parameters that no
-part of the discipline has are ignored. A result contains all parts and parameters that ran.
+A discipline is a combination of parts. A flag like `--ack-queue sad` or `--service wrr` replaces one part. A parameter that no
+part of the discipline has is ignored. A result lists all parts and parameters of its run.
 
-Some defaults are safer, or work better, than the papers' values;
+Some defaults are safer than the papers' values, or work better;
 [mechanisms.md](../notes/mechanisms.md#to-the-letter-or-by-default) lists both.
 ";
 

@@ -165,7 +165,7 @@ impl Facts {
             (_, [one, two, ..], _) => (
                 HostRole::Box,
                 format!("a box between router and modem: a gateway holds {one} and {two}"),
-                "'asymq gateway set' changes it while it runs".into(),
+                "'asymq gateway set' changes its settings while it runs".into(),
             ),
             (Some((wan, home)), ..) => (
                 HostRole::Router,

@@ -175,10 +175,10 @@ fn stacked(network: &mut Network, link: &LinkInfo, subject: &str) -> Vec<Finding
                 .find(|address| address.index == of.index && is_in_use(address))?;
             Some(Finding::wrong(
                 subject,
-                format!("{} on it has the address {}", of.name, address.ip),
+                format!("{} on top of it has the address {}", of.name, address.ip),
                 format!(
-                    "you may be logged in over this address: on a router use 'asymq router --wan {}' instead (docs/router/which-way.md), on a \
-                     box between router and modem move the address to a third interface, from a console",
+                    "you may be logged in over this address: on a router, use 'asymq router --wan {}' instead (docs/router/which-way.md); \
+                     on a box between router and modem, move the address to a third interface, from a console",
                     of.name
                 ),
             ))
@@ -199,7 +199,7 @@ fn privileges() -> Option<Finding> {
         Finding::wrong(
             "privileges",
             format!("{} missing", lacks.join(" and ")),
-            "run as root, as the service of 'asymq gateway install', or give the binary both with setcap",
+            "run as root, as the service of 'asymq gateway install', or give both to the program with setcap",
         )
     })
 }

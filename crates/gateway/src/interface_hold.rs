@@ -108,7 +108,7 @@ impl InterfaceHold {
                 // Superpackets are split even if merging stays enabled.
                 if setting.feature().is_none() {
                     self.failed.push(format!(
-                        "{} cannot be changed ({error}); this host may send there",
+                        "{} cannot be changed ({error}); this host may send its own packets there",
                         setting.name()
                     ));
                 }

@@ -71,10 +71,10 @@ impl PortError {
         move |source: io::Error| {
             let text = match source.kind() {
                 io::ErrorKind::PermissionDenied => {
-                    "raw frames need CAP_NET_RAW and CAP_NET_ADMIN; run as root, or give the binary both with setcap"
+                    "raw frames need CAP_NET_RAW and CAP_NET_ADMIN; run as root, or give both to the program with setcap"
                         .into()
                 }
-                _ => format!("{action}: {source}"),
+                _ => format!("cannot {action}: {source}"),
             };
             Self::new(name, PortErrorKind::System, text)
         }
@@ -108,7 +108,7 @@ pub fn check_interface_name(name: &str) -> Result<(), PortError> {
         true => Ok(()),
         false => Err(PortError::unfit(
             &format!("{name:?}"),
-            "not a name of an interface; write 1 to 15 bytes without '/', ':', '%' and spaces, like eth0",
+            "not an interface name; write 1 to 15 bytes without '/', ':', '%' or spaces, like eth0",
         )),
     }
 }
@@ -127,8 +127,8 @@ pub(crate) fn find(network: &mut Network, name: &str) -> Result<LinkInfo, PortEr
     match link.hardware {
         libc::ARPHRD_ETHER if is_wifi(&link.name) => Err(PortError::unfit(
             name,
-            "is Wi-Fi, which carries only the frames of one station, so that a bridge would cut off all other hosts; \
-             connect this side by cable",
+            "is Wi-Fi, which carries only the frames of one station: a bridge would cut off all other hosts; connect \
+             this side by cable",
         )),
         libc::ARPHRD_ETHER => Ok(link),
         _ => Err(PortError::unfit(
@@ -152,8 +152,8 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
         let master = network.link(index).map_err(ask("look up its master"))?;
         let master = master.unwrap_or_default();
         let text = format!(
-            "is in the {} {}, which may be the way to this host; the gateway is the bridge: on a router \
-             use 'asymq router' instead (docs/router/which-way.md), on a box between router and modem take it out \
+            "is in the {} {}, over which you may be logged in; a gateway is itself a bridge: on a router, use 'asymq \
+             router' instead (docs/router/which-way.md); on a box between router and modem, take the port out of it, \
              from a console or over a third interface",
             master.kind_of_master(),
             master.name
@@ -166,9 +166,9 @@ pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(),
         return Ok(());
     };
     let text = format!(
-        "has the address {ip}/{prefix}, which may be the way to this host; on a router use 'asymq \
-         router' instead (docs/router/which-way.md), on a box between router and modem move the address to a third \
-         interface, from a console, and keep NetworkManager, systemd-networkd and dhcpcd from this one"
+        "has the address {ip}/{prefix}, over which you may be logged in; on a router, use 'asymq router' instead \
+         (docs/router/which-way.md); on a box between router and modem, move the address to a third interface, from a \
+         console, and keep NetworkManager, systemd-networkd and dhcpcd from this one"
     );
     Err(PortError::unfit(name, text))
 }
@@ -208,7 +208,7 @@ impl Port {
         set(libc::PACKET_IGNORE_OUTGOING, 1).map_err(system("enable PACKET_IGNORE_OUTGOING"))?;
         socket
             .set_receive_buffer(4 << 20)
-            .map_err(system("size the receive buffer"))?;
+            .map_err(system("set the size of the receive buffer"))?;
         let ring = RxRing::new(&socket, link.mtu as usize + 22, RING_BYTES)
             .map_err(system("make a receive ring"))?;
         socket
@@ -221,7 +221,7 @@ impl Port {
                 name,
                 format!("cannot send by AF_XDP ({error}); write --send auto"),
             ),
-            _ => PortError::system(name, "open a socket to send")(error),
+            _ => PortError::system(name, "open a socket for sending")(error),
         })?;
         Ok(Self {
             name: name.into(),

@@ -51,7 +51,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
     if let Some(top) = links.iter().find(on_top) {
         refuse(
             format!(
-                "{} is on it, and would be deleted when the port moves",
+                "{} is on top of it, and would be deleted when asymq takes the port over",
                 top.name
             ),
             format!(

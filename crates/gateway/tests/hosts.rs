@@ -340,9 +340,9 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
     add(LAN, "192.168.1.2".parse().unwrap(), 24);
     assert_eq!(
         refused(),
-        "--lan lan: has the address 192.168.1.2/24, which may be the way to this host; on a router use 'asymq \
-         router' instead (docs/router/which-way.md), on a box between router and modem move the address to a third \
-         interface, from a console, and keep NetworkManager, systemd-networkd and dhcpcd from this one"
+        "--lan lan: has the address 192.168.1.2/24, over which you may be logged in; on a router, use 'asymq router' \
+         instead (docs/router/which-way.md); on a box between router and modem, move the address to a third interface, \
+         from a console, and keep NetworkManager, systemd-networkd and dhcpcd from this one"
     );
     place.middle.run(|| Network::open()?.delete(LAN)).unwrap();
     place.connect("lan", LAN, &place.home, HOME).unwrap();
@@ -363,10 +363,9 @@ fn an_interface_in_use_is_refused_with_the_reason_and_the_remedy() {
         Ok(()) => {
             assert_eq!(
                 refused(),
-                "--wan wan: is in the bridge br0, which may be the way to this host; the gateway is the bridge: on a \
-                 router \
-                 use 'asymq router' instead (docs/router/which-way.md), on a box between router and modem take it out \
-                 from a console or over a third interface"
+                "--wan wan: is in the bridge br0, over which you may be logged in; a gateway is itself a bridge: on a \
+                 router, use 'asymq router' instead (docs/router/which-way.md); on a box between router and modem, \
+                 take the port out of it, from a console or over a third interface"
             );
             place.middle.run(|| Network::open()?.delete(20)).unwrap();
         }
@@ -406,7 +405,7 @@ fn an_invalid_interface_name_is_refused_without_waiting() {
         let error = place.middle.run(open).unwrap().unwrap_err();
         assert!(error.is_bad_input(), "{error}");
         let error = error.to_string();
-        let said = format!("--lan {name:?}: not a name of an interface; ");
+        let said = format!("--lan {name:?}: not an interface name; ");
         assert!(error.starts_with(&said), "{error}");
     }
 }

@@ -36,11 +36,11 @@ pub enum LabError {
     )]
     TooSlow(u64),
     /// tc refused the uplink's qdisc: its arguments, and tc's message.
-    #[error("--tc {0}: {1}; words as for tc qdisc, like \"cake ack-filter\" or \"fq_codel\"")]
+    #[error("--tc {0}: {1}; write it as for tc qdisc, like \"cake ack-filter\" or \"fq_codel\"")]
     Tc(String, String),
     /// Packets left a kernel qdisc late in every attempt.
     #[error(
-        "seed {seed}: packets left {late_ms:.1} ms late at the 99th percentile, {attempts} times: not counted; use lower rates, or run on an idle machine"
+        "seed {seed}: packets left {late_ms:.1} ms late at the 99th percentile in each of {attempts} attempts, so this run does not count; use lower rates, or an idle machine"
     )]
     Late {
         /// Seed of the run.

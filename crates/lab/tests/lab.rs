@@ -420,11 +420,11 @@ fn a_quic_stack_that_is_absent_ends_early_or_talks_otherwise_is_an_error() {
         "--quic no-such,up=0,down=1: no such program: asymq-quic-no-such in PATH or "
     ));
     assert!(
-        message.contains("build it by scripts/quic/stacks no-such"),
+        message.contains("build it with scripts/quic/stacks no-such"),
         "{message}"
     );
     for (answer, expected) in [
-        ("exit 0", "no report of port 25000"),
+        ("exit 0", "no report for port 25000"),
         ("echo well", "well: "),
     ] {
         let Some((is_bad_input, message)) = error(Stack::new(answer).flows("down=1")) else {

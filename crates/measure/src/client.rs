@@ -112,7 +112,7 @@ impl<'a> Client<'a> {
     fn connect(options: &'a Options<'a>, limit: Limit<'a>) -> Result<Self, MeasureError> {
         let port = if options.iperf3 { iperf3::PORT } else { PORT };
         let server = limit.part(CONNECT).resolve(&options.host, port);
-        let server = server.doing(|| format!("{}: looking it up", quoted(&options.host)))?;
+        let server = server.doing(|| format!("looking up {}", quoted(&options.host)))?;
         let mut client = Self {
             options,
             limit,

@@ -41,8 +41,8 @@ impl Feed {
     /// # Errors
     /// The count is impossible.
     fn push(&mut self, now: f64, line: &str) -> Result<(), String> {
-        let counted: Counted =
-            serde_json::from_str(line).map_err(|_| format!("not a count: {}", quoted(line)))?;
+        let counted: Counted = serde_json::from_str(line)
+            .map_err(|_| format!("a line that is not a count: {}", quoted(line)))?;
         let grows = |before: &Counted| {
             let pairs = before.up.iter().zip(&counted.up);
             counted.us >= before.us
@@ -80,8 +80,8 @@ impl Control {
             Limited(&stream, limit).write_all(Opening::Start.to_string().as_bytes())?;
             Ok(stream)
         });
-        let stream =
-            connected.doing(|| format!("connecting to {server} (asymq measure serve, there)"))?;
+        let stream = connected
+            .doing(|| format!("connecting to {server} (run 'asymq measure serve' there)"))?;
         // Reads single bytes, because another reader reads the counts that follow.
         let (mut line, mut byte) = (Vec::new(), [0]);
         while line.len() < MAX_LINE && line.last() != Some(&b'\n') {

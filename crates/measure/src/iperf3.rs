@@ -57,7 +57,7 @@ impl Test {
             }
             ErrorKind::TimedOut => MeasureError::protocol(
                 &server.to_string(),
-                "no answer of iperf3; does another server listen at this port?",
+                "no answer from iperf3; does another server listen at this port?",
             ),
             _ => MeasureError::System {
                 doing: format!("talking to iperf3 at {server}"),
@@ -70,7 +70,7 @@ impl Test {
         let connected = opening.connect(server, 1).map(|mut streams| streams.pop());
         let control = connected
             .and_then(|stream| stream.ok_or_else(|| ErrorKind::NotConnected.into()))
-            .doing(|| format!("connecting to {server} (iperf3 -s, there)"))?;
+            .doing(|| format!("connecting to {server} (run 'iperf3 -s' there)"))?;
         let prepared = self.prepare(&mut Limited(&control, opening), &cookie, server, opening);
         let flows = prepared.map_err(failed)?;
         let began = now();

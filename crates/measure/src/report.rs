@@ -199,8 +199,8 @@ impl Advice {
             }));
             if delays.is_some_and(|delays| delays.p50 < 1.0) {
                 unsure.push(format!(
-                    "No queue grew under the {direction}: the server, the Wi-Fi or a shaper may limit the rate, and \
-                     not the line."
+                    "No queue grew under the {direction}: the server, the Wi-Fi or a shaper may limit the rate instead \
+                     of the line."
                 ));
             }
         }
@@ -209,7 +209,7 @@ impl Advice {
                 continue;
             }
             unsure.push(format!(
-                "{name}: {} carried no data in 10 s, so that the other flows got more; use fewer --flows.",
+                "{name}: {} carried no data in 10 s, so the other flows got more; use fewer --flows.",
                 count(load.silent_flows, "flow")
             ));
         }

@@ -225,7 +225,7 @@ fn serve(
                 return write_line(
                     &mut stream,
                     &Answer::Refused(format!(
-                        "busy: at most {} clients at a time, {} of one network; try again in a minute",
+                        "busy: at most {} clients at a time, {} from one network; try again in a minute",
                         limits.clients, limits.clients_per_network
                     )),
                 );

@@ -47,7 +47,7 @@ impl Scenario {
                 (config.link, config.limit) == (link, Self::waiting_limit(buffer)),
                 name,
                 &config.qdisc,
-                "has another rate or buffer than the scenario; use the scenario's values",
+                "differs from the scenario in its rate or buffer; use the scenario's values",
             )?;
         }
         Ok(())

@@ -24,7 +24,7 @@ impl FromStr for Links {
 
     /// Parses `2..3` or `2`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const FORM: &str = "no links of a chain; write them like 2..3, numbered from home";
+        const FORM: &str = "not links of a chain; write them like 2..3, numbered from home";
         let (first, last) = text.split_once("..").unwrap_or((text, text));
         match (first.parse(), last.parse()) {
             (Ok(first), Ok(last)) if 1 <= first && first <= last => Ok(Self { first, last }),

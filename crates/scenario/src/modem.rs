@@ -26,8 +26,8 @@ pub enum ModemBuffer {
     Limit(Limit),
 }
 
-const FORM: &str = "write it like 10mbit,buffer=600ms,grant=2ms..6ms (rate, size of the buffer as a time, \
-                    in bytes or packets, time from request to grant)";
+const FORM: &str = "write it like 10mbit,buffer=600ms,grant=2ms..6ms (rate, buffer as time, bytes or packets, time from \
+                    request to grant)";
 
 impl Modem {
     const BUFFER: ModemBuffer = ModemBuffer::Time(Duration::from_millis(600));

@@ -187,7 +187,7 @@ mod tests {
             "up:1mbit/0"
                 .parse::<UdpBurst>()
                 .unwrap_err()
-                .starts_with("0: no links")
+                .starts_with("0: not links")
         );
         let burst: UdpBurst = "up:64kbit/s".parse().unwrap();
         assert_eq!((burst.start, burst.stop), (Duration::ZERO, None));

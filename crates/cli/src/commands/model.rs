@@ -12,7 +12,7 @@ use asymq_core::units::{Bytes, Limit, Rate, Share, UnitError};
 use clap::{Args, Command, FromArgMatches};
 use serde_json::{Value, json};
 
-/// Compute rates, buffers and delays of a link, by the equations of Asymmetric Queueing (AQ) and the AMP model (docs/notes/papers.md).
+/// Compute the rates, buffers and delays of a link from the equations of Asymmetric Queueing (AQ) and the AMP model (docs/notes/papers.md).
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq model --up 1mbit --down 10mbit")]
 pub(crate) struct ModelArgs {

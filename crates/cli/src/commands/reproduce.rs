@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ReproduceArgs, catalogs: Catalogs) -> anyhow::Result<()
         output::print(&text)?;
         if !found.failures.is_empty() {
             anyhow::bail!(
-                "{} not as in {}; if the new results are right, copy {} there",
+                "results differ from {1} in {0}; if the new results are right, copy {2} there",
                 count(found.failures.len(), "claim"),
                 path.display(),
                 args.out.join("verdicts.toml").display()

@@ -8,7 +8,7 @@ use asymq_scenario::Report;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Simulate a scenario. Default: discipline asymq, link and flows of the Asymmetric Queueing paper.
+/// Simulate a scenario, by default asymq with the link and flows of the Asymmetric Queueing paper.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: asymq sim --flows-up 1 --flows-down 1 --rtt 100ms --qdisc droptail"
@@ -16,17 +16,17 @@ use std::path::PathBuf;
 pub(crate) struct SimArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Write the uplink's packets of the first run as pcapng.
+    /// Write the uplink's packets in the first run to this pcapng file.
     #[arg(long, value_name = "FILE")]
     pcap_up: Option<PathBuf>,
-    /// Write the downlink's packets of the first run as pcapng.
+    /// Write the downlink's packets in the first run to this pcapng file.
     #[arg(long, value_name = "FILE")]
     pcap_down: Option<PathBuf>,
     #[command(flatten)]
     scenario: ScenarioFlags,
 }
 
-/// Run a scenario over real kernel TCP in network namespaces. Default: the scenario of `asymq sim`.
+/// Run a scenario over real kernel TCP in network namespaces, by default the scenario of `asymq sim`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq lab --up 1mbit --down 10mbit --tcp cubic")]
 pub(crate) struct LabArgs {
@@ -47,7 +47,7 @@ struct OutputArgs {
     /// Print JSON (docs/reference/json.md).
     #[arg(long)]
     json: bool,
-    /// Include time series of every run in the JSON.
+    /// Include the time series of every run in the JSON output.
     #[arg(long, requires = "json")]
     series: bool,
     /// Print a table with one row per flow; implied by --flow (see --help-all).

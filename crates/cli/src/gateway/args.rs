@@ -39,7 +39,7 @@ pub(crate) enum GatewayCommand {
         after_help = "Example: asymq gateway set --control /run/asymq/control --qdisc wrr --data-share 0.7"
     )]
     Set(Box<SetArgs>),
-    /// Compare two settings of a running gateway, in a randomised trial on live traffic.
+    /// Compare new settings with a running gateway's, in a randomised trial on live traffic.
     #[command(
         after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nSettings \
                       that are not given stay unchanged. Without any, the trial compares the current settings with no shaping. \
@@ -282,7 +282,7 @@ settings! {
         pub(crate) role: Option<Role> = "SIDE";
         /// Discipline at the uplink [default: asymq].
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
-        /// Uplink buffer, in packets or bytes [default: full packets of 100 ms at --up; at least 50p, at most 5000p or 20 ms, whichever is more].
+        /// Uplink buffer, in packets or bytes [default: 100 ms of full packets at --up; at least 50p, at most 5000p or 20 ms, whichever is more].
         pub(crate) buffer: Option<Limit> = "LIMIT";
         /// Discipline at the downlink, if the downlink is shaped (--down); none sends frames at once [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());

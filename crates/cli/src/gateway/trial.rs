@@ -29,7 +29,7 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let measured = args.hold.saturating_sub(args.settle).as_secs_f64();
     if measured < 1.0 {
         bail!(
-            "--hold {}: leaves less than 1s after --settle {}; write a longer one",
+            "--hold {}: leaves less than 1s after --settle {}; write a longer time",
             args.hold,
             args.settle
         );

@@ -208,7 +208,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "sim --up atuo",
-        "--up atuo: no range LOW..HIGH of rates; write auto, or auto:1mbit..20mbit",
+        "--up atuo: not a range LOW..HIGH of rates; write auto, or auto:1mbit..20mbit",
     ),
     (
         "sim --overhead mup",

@@ -172,7 +172,10 @@ fn add_flags(
     *page += &format!("\n## `{path}`\n\n{about}.\n");
     if !shared.is_empty() {
         let shared: Vec<String> = shared.into_iter().collect();
-        *page += &format!("\nIt shares flags with {}.\n", shared.join(", "));
+        *page += &format!(
+            "\nIt also takes flags listed under {}.\n",
+            shared.join(", ")
+        );
     }
     for (heading, rows) in groups {
         *page += &format!("\n| {heading} | meaning |\n| --- | --- |\n{rows}");
@@ -255,8 +258,8 @@ fn the_reference_page_lists_every_flag() {
     }
     let mut page = String::from(
         "# Flags\n\nGenerated from the code: `ASYMQ_DOCS=write cargo test -p asymq --test cli documentation` writes \
-         this page. A flag is listed under the first command that has it. Files take the same names without the dashes. \
-         The feature `https` adds flags of `measure serve`.\n",
+         this page. A flag is listed under the first command that takes it. In files, write the names without the \
+         leading dashes. With the Cargo feature `https`, `measure serve` takes further flags.\n",
     );
     add_flags(
         &asymq_cli::command(&Standard),

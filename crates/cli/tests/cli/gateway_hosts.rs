@@ -569,7 +569,7 @@ fn check_names_every_fault_with_a_remedy() {
     assert_eq!(code, Some(1), "{said}");
     let found = wrong(&said);
     for start in [
-        "wrong: --lan lan: has the address 192.0.2.1/24, which may be the way to this host; on a router use ",
+        "wrong: --lan lan: has the address 192.0.2.1/24, over which you may be logged in; on a router, use ",
         "wrong: --up 20gbit: lan runs at 10gbit, so the queue builds up in its driver; ",
         "wrong: --up 20gbit: wan runs at 10gbit, ",
         "wrong: --lan, --wan: the MTUs differ, so that longer frames are lost: lan 1500, wan 1400; ",

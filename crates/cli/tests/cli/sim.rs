@@ -182,7 +182,7 @@ fn compare_shows_eight_disciplines_in_80_columns_and_draws_where_asked() {
             .find(|line| line.starts_with(&format!("  {name} ")));
         assert!(row.is_some(), "{table}");
     }
-    for part in ["in common use:", "the papers':", "* best of its column"] {
+    for part in ["in common use:", "the papers':", "* best in its column"] {
         assert!(table.contains(part), "{table}");
     }
     let svg = fs::read_to_string(directory.path().join("c.svg")).unwrap();

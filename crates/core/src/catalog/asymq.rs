@@ -18,15 +18,15 @@ use crate::units::{Bytes, Duration, Limit, Rate};
 use alloc::boxed::Box;
 
 parameters! {
-    ACK_WAIT: Duration = "ack-wait", "20ms", "Maximum time that an ACK is held for a later ACK of its flow while data is sent";
+    ACK_WAIT: Duration = "ack-wait", "20ms", "Maximum time for which an ACK waits for a later ACK of its flow while data is sent";
     ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Maximum number of segments that a held ACK may acknowledge, per ms of ack-wait",
         within Kind::Number(0.0, 1000.0);
     RAMP: Duration = "ack-ramp", "250ms",
-        "Start of a download during which its ACKs are not held: the bytes that the downlink carries in this time at its learnt rate";
+        "Length of a download's start, during which its ACKs are not held: as many bytes as the downlink carries in this time at its learnt rate";
     /// Off by default, because the detection of encrypted ACKs may be wrong.
     pub(super) THIN_OPAQUE: bool = "thin-opaque", "false",
         "Treat small QUIC packets as ACKs, and filter them, while a download runs. Some may not be ACKs, because QUIC is encrypted";
-    BULK_LIMIT: Duration = "bulk-limit", "250ms", "Maximum backlog of all long-lived flows, as transmission time at the link's rate";
+    BULK_LIMIT: Duration = "bulk-limit", "250ms", "Maximum backlog of all long-lived flows together, as its transmission time at the link's rate";
     FLOW_LIMIT: Bytes = "flow-limit", "6000b", "Backlog that each long-lived flow may have even while bulk-limit is exceeded",
         within Kind::Size(0, 1 << 30);
     BULK_TARGET: Duration = "bulk-target", "40ms",
@@ -34,7 +34,7 @@ parameters! {
     BULK_MIN: Duration = "bulk-min", "5ms", "Minimum target sojourn time that asymq learns for long-lived flows";
     BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time for which a flow's sojourn time must exceed its target before asymq drops or marks a packet";
     BULK_FLOOR: Bytes = "bulk-floor", "2800b",
-        "Bytes of the flow that must be queued behind a packet before asymq drops it; they let the sender detect the loss",
+        "Bytes of its flow that must be queued behind a packet before asymq drops it; they let the sender detect the loss",
         within Kind::Size(0, 1 << 30);
     MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum ack-wait that the controller sets";
     MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum ack-wait that the controller sets";

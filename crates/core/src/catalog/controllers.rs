@@ -64,7 +64,7 @@ parameters! {
         "Utility that ACQ and DCBQ maximize: utilization (sum of both directions), priority:W (the upload's weight is W) or proportional (proportional fairness)";
     /// The default is equal shares: the download keeps most of its rate. By the paper's rule, it stops.
     BEYOND_LIMIT: BeyondLimit = "beyond-limit", "equal-shares",
-        "Shares of AQ if no ratio can fill both directions (eq. 11): starve-acks (as in the paper's figures) or equal-shares";
+        "AQ's shares if no ratio can fill both directions (eq. 11): starve-acks (as in the paper's figures) or equal-shares";
     CONFIGURED_RATE: Rate = "configured-rate", "the link's", "Uplink rate that AQ's equations assume",
         computed |context| Value::Rate(context.link);
 }

@@ -16,12 +16,12 @@ use crate::units::{Bytes, Duration, Share};
 parameters! {
     /// The default covers a packet of the other class; with less, a class of short packets gets less than its share.
     MADE_UP: MadeUp = "made-up", "other",
-        "Lost time that a class without borrowing may make up for: a time, own (time of one of its packets) or other (time of the longer packet of both classes)";
+        "Lost time that a class without borrowing may make up for: a time, own (time of one of its packets) or other (time of one packet of either class, whichever is longer)";
     /// By default, the bytes of a full data queue. With more, an upload after a long download would block ACKs for
     /// minutes.
     MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum of VAQ's unspent credit, or none";
     CREDIT: Credit = "credit", "byte",
-        "VAQ's credit of an ACK: acknowledged bytes with headers (byte) or without (payload), or one segment (segment). VAQ's text uses byte, its figures use segment";
+        "Credit that VAQ gives for an ACK: the acknowledged bytes with headers (byte) or without (payload), or one segment (segment). VAQ's text uses byte, its figures use segment";
 }
 
 /// CBQ's default of [`BORROW`].

@@ -223,7 +223,7 @@ impl Either {
             Ok(Value::Number(number)) => Ok(Value::Labelled(self.label, number)),
             Ok(_) => Err("no number".into()),
             Err(error) if self.words.len() == 1 => Err(format!("{error}, or {words}")),
-            Err(error) => Err(format!("{error}, {words}")),
+            Err(error) => Err(format!("{error}, or write {words}")),
         }
     }
 }

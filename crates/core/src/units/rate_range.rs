@@ -35,7 +35,7 @@ impl RateRange {
     /// `None`.
     pub fn of_auto(text: &str) -> Option<Result<Self, UnitError>> {
         let wrong =
-            || UnitError::new("no range LOW..HIGH of rates; write auto, or auto:1mbit..20mbit");
+            || UnitError::new("not a range LOW..HIGH of rates; write auto, or auto:1mbit..20mbit");
         let Some(rest) = text.strip_prefix("auto") else {
             return nearest(text, ["auto"]).map(|_| Err(wrong()));
         };

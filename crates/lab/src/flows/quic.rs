@@ -156,7 +156,7 @@ impl FlowResults {
             let report = reports
                 .iter()
                 .find(|report| (report.port, report.sends) == (port, sends));
-            report.ok_or_else(|| wrong(format!("no report of port {port}")))
+            report.ok_or_else(|| wrong(format!("no report for port {port}")))
         };
         let (sender, reader) = (find(true)?, find(false)?);
         let arrived = |number: &&u64| {
@@ -203,7 +203,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
     };
     let tcp = flows.tcp.unwrap_or(scenario.tcp);
     if !matches!(tcp, Tcp::Cubic | Tcp::Bbr) {
-        let message = format!("no stack has {tcp}; write tcp=cubic or tcp=bbr");
+        let message = format!("no QUIC stack here has {tcp}; write tcp=cubic or tcp=bbr");
         return Err(LabError::Quic(flows.to_string(), message));
     }
     match program(&flows.stack) {
@@ -217,7 +217,7 @@ fn refusal(flows: &Flows, why: &str) -> LabError {
         (Some(near), _) => near,
         (None, true) => format!("{why}: {}", flows.stack),
         (None, false) => format!(
-            "{why}: asymq-quic-{} in PATH or {}; build it by scripts/quic/stacks {0}, or write the path of a program",
+            "{why}: asymq-quic-{} in PATH or {}; build it with scripts/quic/stacks {0}, or write the path of a program",
             flows.stack,
             cache().display(),
         ),
@@ -283,7 +283,7 @@ mod tests {
     fn an_end_that_reports_nothing_is_an_error_that_names_the_flow() {
         let error = FlowResults::from_reports(25_000, &[]).unwrap_err();
         assert!(
-            error.to_string().ends_with("no report of port 25000"),
+            error.to_string().ends_with("no report for port 25000"),
             "{error}"
         );
     }

@@ -159,7 +159,7 @@ async fn reach(uri: &Uri, host: &str) -> Result<(Target, Connection), MeasureErr
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let found = tokio::net::lookup_host((bare, port)).await;
     let mut failed = None;
-    for address in found.doing(|| format!("{}: looking it up", quoted(host)))? {
+    for address in found.doing(|| format!("looking up {}", quoted(host)))? {
         let target = Target::new(address, uri.host().unwrap_or_default())
             .map_err(|message| MeasureError::protocol(host, &message))?;
         let connected = timeout(CONNECT, target.connect()).await;
@@ -171,7 +171,7 @@ async fn reach(uri: &Uri, host: &str) -> Result<(Target, Connection), MeasureErr
             }
             Err(source) => {
                 failed = Some(MeasureError::System {
-                    doing: format!("connecting to {address} (asymq measure serve, there)"),
+                    doing: format!("connecting to {address} (run 'asymq measure serve' there)"),
                     source,
                 });
             }

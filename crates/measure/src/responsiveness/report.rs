@@ -149,10 +149,10 @@ impl Tested {
                     // The doubt above covers this case.
                     Confidence::Medium if what == "rate" && load.unacknowledged => continue,
                     Confidence::Medium => "did not become stable in time",
-                    Confidence::Low => "had less than four intervals",
+                    Confidence::Low => "had fewer than four intervals",
                 };
                 unsure.push(format!(
-                    "{name}: {} confidence in the {what}, which {why}; allow more with --duration.",
+                    "{name}: {} confidence in the {what}, which {why}; allow more time with --duration.",
                     confidence.name()
                 ));
                 // If the rate is unstable, no time remains for the responsiveness.

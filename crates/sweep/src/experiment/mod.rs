@@ -335,9 +335,9 @@ impl Experiment {
             Some((place, at)) => (place, Some(at)),
             None => (name, None),
         };
-        let (series, measure) = place
-            .split_once(':')
-            .ok_or_else(|| format!("{name}: not a series:measure, like aq:down"))?;
+        let (series, measure) = place.split_once(':').ok_or_else(|| {
+            format!("{name}: not of the form SERIES:MEASURE; write it like aq:down")
+        })?;
         Ok(Named {
             series: self.index_of_series(series)?,
             measure: self.index_of_measure(measure)?,

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Convert a router's settings of SQM, qosmate, cake-autorate or tc to one asymq command, and list the options that have no equivalent.
+/// Convert a router's SQM, qosmate, cake-autorate or tc settings to one asymq command, and list the options that have no equivalent.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: tc qdisc show | asymq import -")]
 pub(crate) struct ImportArgs {
