@@ -7,7 +7,7 @@ use std::fmt::Write;
 const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 4] = [
     (
         "capacity_bytes_per_second",
-        "Configured rate of the shaper. If the rate is learnt (auto), the rate at which learning starts; the control variable auto_rate is the learnt rate.",
+        "Rate of the shaper, configured or learnt.",
         |of| of.capacity as f64 / 8.0,
     ),
     (

@@ -10,7 +10,7 @@ use crate::rate_probe::RateProbe;
 use asymq_core::frame::{self, FlowKey, Parsed};
 use asymq_core::hold::{Handover, Meters};
 use asymq_core::overhead::Overhead;
-use asymq_core::units::{Duration, Instant};
+use asymq_core::units::{Duration, Instant, Rate};
 use asymq_core::{Backlog, Direction, Header, Protocol};
 use asymq_rates::{Learner, Observed, RateLaw};
 use std::net::Ipv4Addr;
@@ -209,14 +209,18 @@ impl Forwarder {
         let waits = |state: &DirectionState| state.backlog().packets > 0;
         self.learner
             .step(now, self.directions.each_ref().map(waits));
-        let learnt = |direction| self.learner.law(direction).map(RateLaw::rate);
         for direction in Direction::ALL {
-            if let Some(rate) = learnt(direction) {
-                let reverse = direction.reverse();
-                let reverse = learnt(reverse).or(self.config.capacity(reverse));
+            if let Some(rate) = self.learner.law(direction).map(RateLaw::rate) {
+                let reverse = self.capacity(direction.reverse());
                 self.directions[direction as usize].set_rate(now, rate, reverse);
             }
         }
+    }
+
+    /// Rate of a direction's shaper, configured or learnt; `None` without a shaper.
+    pub(crate) fn capacity(&self, direction: Direction) -> Option<Rate> {
+        let learnt = self.learner.law(direction).map(RateLaw::rate);
+        learnt.or(self.config.capacity(direction))
     }
 
     /// Changes the link. Queued frames move to the new disciplines in order, and keep their arrival times. A direction

@@ -49,7 +49,7 @@ pub struct Snapshot {
 /// State of one direction.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct DirectionSnapshot {
-    /// Configured capacity in bit/s; 0 if there is none.
+    /// Rate of the shaper in bit/s, configured or learnt; 0 if there is none.
     pub capacity: u64,
     /// Rate of all sent traffic in bit/s.
     pub rate: f64,
@@ -184,7 +184,7 @@ impl Observer {
             let (this, other) = (direction as usize, 1 - direction as usize);
             let acks = recent[this][TrafficClass::Ack as usize].packets;
             let data = recent[other][TrafficClass::Data as usize].bytes;
-            let capacity = forwarder.config().capacity(direction);
+            let capacity = forwarder.capacity(direction);
             let [ack, data_class, other_class] = TrafficClass::ALL.map(|class| ClassSnapshot {
                 rate: rate(recent[this][class as usize].bytes),
                 ..class_snapshot(forwarder, direction, class)

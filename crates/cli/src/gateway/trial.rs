@@ -57,7 +57,10 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
         pairs: Vec::new(),
     };
     let capacity = [&status.snapshot.up, &status.snapshot.down];
-    let capacity = capacity.map(|of| (of.capacity > 0).then_some(of.capacity as f64));
+    // A learnt rate follows the line, and before the first queue it is far above the line's.
+    let is_known =
+        |of: &DirectionSnapshot| of.capacity > 0 && !of.control.contains_key("auto_rate");
+    let capacity = capacity.map(|of| is_known(of).then_some(of.capacity as f64));
     let seed = RandomState::new().build_hasher().finish();
     let ended = trial.run(args.pairs, capacity, seed);
     // Restores the settings before any other step can fail.
