@@ -19,19 +19,15 @@ pub struct Percentiles {
 ///
 /// The range is 0 to 39 hours; longer durations count as 39 hours. The memory is about 40 KiB.
 ///
-/// The buckets are as in an HDR histogram with two significant digits, which computes the quantiles. Counting in this
-/// array of constant size takes a third of an HDR histogram's instructions.
+/// Buckets and quantiles are those of an HDR histogram with two significant digits. Counting in this array of constant
+/// size takes a third of an HDR histogram's instructions.
 #[derive(Clone, Debug)]
 pub struct Histogram(Box<[u64; BUCKETS]>);
-
-type Hdr = hdrhistogram::Histogram<u64>;
 
 /// Largest duration in ns, 39 hours.
 const MAX_NANOS: u64 = (1 << MAX_BITS) - 1;
 const MAX_BITS: u32 = 47;
-/// Number of significant digits; two need at least 128 buckets per power of two.
-const SIGNIFICANT_DIGITS: u8 = 2;
-/// Binary logarithm of the number of buckets per power of two.
+/// Binary logarithm of the number of buckets per power of two; two significant digits need at least 128 buckets.
 const BUCKETS_PER_OCTAVE: u32 = 7;
 /// Each duration up to this one, in ns, has its own bucket.
 const EXACT: u64 = 2 << BUCKETS_PER_OCTAVE;
@@ -92,30 +88,50 @@ impl Histogram {
 
     /// Median, 95th and 99th percentile in ms; `None` without durations.
     pub fn percentiles_ms(&self) -> Option<Percentiles> {
-        let hdr = self.hdr();
-        // The middle of a quantile's bucket has the smallest error.
-        let nanos = |share| hdr.median_equivalent(hdr.value_at_quantile(share));
-        let ms = |share| nanos(share) as f64 / 1e6;
-        (!self.is_empty()).then(|| Percentiles {
-            p50: ms(0.5),
-            p95: ms(0.95),
-            p99: ms(0.99),
+        let all = self.0.iter().sum::<u64>() as f64;
+        let ms = |share: f64| {
+            let mut counted = 0;
+            let mut buckets = self.0.iter();
+            let bucket = buckets.position(|count| {
+                counted += count;
+                counted as f64 >= share * all
+            })?;
+            // The middle of a quantile's bucket has the smallest error.
+            Some(u64::midpoint(minimum(bucket), minimum(bucket + 1)) as f64 / 1e6)
+        };
+        (all > 0.0).then_some(Percentiles {
+            p50: ms(0.5)?,
+            p95: ms(0.95)?,
+            p99: ms(0.99)?,
         })
-    }
-
-    fn hdr(&self) -> Hdr {
-        let hdr = Hdr::new_with_max(MAX_NANOS, SIGNIFICANT_DIGITS);
-        let mut hdr = hdr.expect("a maximum above 1 and at most five digits are valid");
-        for (bucket, count) in self.0.iter().enumerate().filter(|(_, count)| **count > 0) {
-            hdr.saturating_record_n(minimum(bucket), *count);
-        }
-        hdr
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn hdr() -> hdrhistogram::Histogram<u64> {
+        hdrhistogram::Histogram::new_with_max(MAX_NANOS, 2).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_those_of_hdr(durations in prop::collection::vec((0..48_u32, any::<u64>()), 1..200)) {
+            let (mut histogram, mut hdr) = (Histogram::default(), hdr());
+            for (bits, duration) in durations {
+                let nanos = duration & ((1 << bits) - 1);
+                histogram.record(Duration::from_nanos(nanos));
+                hdr.record(nanos).unwrap();
+            }
+            let ms = |share| {
+                hdr.median_equivalent(hdr.value_at_quantile(share)) as f64 / 1e6
+            };
+            let of_hdr = Percentiles { p50: ms(0.5), p95: ms(0.95), p99: ms(0.99) };
+            prop_assert_eq!(histogram.percentiles_ms(), Some(of_hdr));
+        }
+    }
 
     #[test]
     fn percentiles_are_within_half_a_percent_at_every_scale() {
@@ -134,7 +150,7 @@ mod tests {
 
     #[test]
     fn durations_of_a_bucket_are_those_that_hdr_holds_equivalent() {
-        let hdr = Histogram::default().hdr();
+        let hdr = hdr();
         let mut nanos = 0;
         for bucket in 0..BUCKETS {
             assert_eq!(minimum(bucket), nanos);
