@@ -145,13 +145,8 @@ impl DirectionState {
         }
     }
 
-    /// Drops queued frames and subtracts them from the counters. Returns their number.
-    pub(crate) fn drop_waiting(&mut self) -> u64 {
-        self.take_waiting().len() as u64
-    }
-
     /// Removes queued frames and subtracts them from the counters.
-    fn take_waiting(&mut self) -> Vec<Frame> {
+    pub(crate) fn take_waiting(&mut self) -> Vec<Frame> {
         match &mut self.stage {
             BuiltStage::Direct => Vec::new(),
             BuiltStage::Queue(egress) => egress.take_backlog(),
@@ -204,10 +199,8 @@ impl DirectionState {
 
     /// Percentiles of a class's sojourn times since the last call; zeros without frames.
     pub(crate) fn take_sojourns(&mut self, class: TrafficClass) -> Percentiles {
-        let histogram = &mut self.sojourns[class as usize];
-        let percentiles = histogram.percentiles_ms().unwrap_or_default();
-        histogram.clear();
-        percentiles
+        let sojourns = std::mem::take(&mut self.sojourns[class as usize]);
+        sojourns.percentiles_ms().unwrap_or_default()
     }
 
     /// Sets the rate of this direction's transmitter, and passes the reverse direction's rate to the discipline.

@@ -389,7 +389,7 @@ impl Gateway {
         }
         let mut sum = 0;
         for direction in Direction::ALL {
-            let mut stale = self.forwarder.state(direction).drop_waiting();
+            let mut stale = self.forwarder.state(direction).take_waiting().len() as u64;
             let from = direction.reverse();
             self.check(from, |link| link.discard().map(|count| stale += count));
             self.links[from as usize].lose_stale(stale);

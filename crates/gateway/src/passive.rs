@@ -94,9 +94,7 @@ impl Passive {
 
     /// Round-trip times of a class of packets from home since the last call; zeros without samples.
     pub(crate) fn take_round_trips(&mut self, class: TrafficClass) -> Percentiles {
-        let histogram = &mut self.round_trips[class as usize];
-        let percentiles = histogram.percentiles_ms().unwrap_or_default();
-        histogram.clear();
-        percentiles
+        let round_trips = std::mem::take(&mut self.round_trips[class as usize]);
+        round_trips.percentiles_ms().unwrap_or_default()
     }
 }
