@@ -45,6 +45,11 @@ impl Capacity {
         (TUNING.resume_share - less + more) * self.latest
     }
 
+    /// Queue in ms above which the line is full, without noise. `packet` is the time of a full packet in ms.
+    pub(super) fn full_queue(&self, packet: f64) -> f64 {
+        TUNING.full.at(packet) - self.short_steady() * TUNING.steady_full_ms
+    }
+
     /// Steadiness, at most 1.
     pub(super) fn short_steady(&self) -> f64 {
         self.steady.min(1.0)
@@ -83,9 +88,12 @@ mod tests {
     fn a_line_that_was_steady_for_long_is_searched_later_unless_it_became_faster() {
         let mut line = Capacity::new(10_000.0, Direction::Up);
         let growth = |line: &Capacity, rate| line.growth(4000.0, rate);
+        assert_eq!(line.full_queue(2.0), 8.0);
         (0..4).for_each(|_| line.on_cleared());
         let steady = growth(&line, 10_000.0);
+        assert_eq!(line.full_queue(2.0), 6.5);
         (0..8).for_each(|_| line.on_cleared());
+        assert_eq!(line.full_queue(2.0), 6.5);
         assert!(growth(&line, 10_000.0) < 0.02 && steady > 0.5);
         assert_eq!(growth(&line, 10_300.0), steady);
         line.latest = 12_000.0;

@@ -148,7 +148,7 @@ impl RateLaw {
         let interval = Interval {
             elapsed,
             clear: TUNING.clear.at(packet) + noise,
-            full: TUNING.full.at(packet) + noise,
+            full: self.capacity.full_queue(packet) + noise,
             sent: signals.bytes,
         };
         self.estimate.add(signals, interval.clear, elapsed);

@@ -30,6 +30,8 @@ tuning! {
     enough_samples: u32 = 8;
     /// Queue in ms above which the line is full; depends on the transmission time of a full packet.
     full: Linear = Linear { ms: 7.0, per: 0.5 };
+    /// Reduction of `full` on a steady line, in ms. A queue found earlier needs a shorter cut.
+    steady_full_ms: f64 = 1.5;
     /// Queue in ms below which the line is clear; depends on the transmission time of a full packet.
     clear: Linear = Linear { ms: 3.0, per: 0.25 };
     /// Multiple of the noise (mean change of the queue) that is added to the thresholds `full` and `clear`.
@@ -121,7 +123,7 @@ tuning! {
     faster_share: f64 = 1.02;
     /// Addition to `resume_share` for each 1 of steadiness above 1, up and down. Bursts of answers queue in the modem
     /// on the way down, and need more room there.
-    long_steady_resume: [f64; 2] = [0.0085, -0.0045];
+    long_steady_resume: [f64; 2] = [0.0085, -0.0065];
     /// Addition to the divisor of `growth` for each 1 of steadiness above 1, up and down.
     long_steady_slower: [f64; 2] = [1.0, 0.0];
     /// Maximum transmission time of a full packet in the rules for steady lines, in ms.
