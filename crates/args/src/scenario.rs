@@ -46,7 +46,7 @@ settings! {
         pub tc: Option<String> = "QDISC";
         /// Discipline at the downlink [default: droptail].
         pub qdisc_down: Option<String> = "NAME";
-        /// Parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's value; for parts like ack-queue, the part of the downlink's discipline].
+        /// Parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's value; for ack-queue and other parts, the part that --qdisc-down brings].
         pub param_down: Vec<String> = "NAME=VALUE";
         /// Congestion control.
         pub tcp: Option<Tcp> = "NAME", arg |arg| arg.help(tcp_help());

@@ -35,8 +35,8 @@ impl Rest {
         self.woke = now;
     }
 
-    /// Plans the next wait. If it is not a rest, it ends at `wake`, or later to keep [`MIN_WAKE_INTERVAL`] if no frame
-    /// is due. The next queued frame may leave at `next`.
+    /// Plans the next wait. A rest ends [`MIN_WAKE_INTERVAL`] after the last wake-up. Any other wait ends at `wake`, but
+    /// not before this time unless a frame is due. The next queued frame may leave at `next`.
     pub(crate) fn plan(&self, now: Instant, next: Option<Instant>, wake: Instant) -> Wait {
         let earliest = self.woke + MIN_WAKE_INTERVAL;
         let is_due = next.is_some_and(|next| next <= now);

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 
 const PLAN: &str = "plan.json";
 
-/// Plan of a folder: the experiments to run. With the plan, the results of the folder, or of the folders of all
-/// shards, can be judged.
+/// Plan of a folder: the experiments to run. asymq needs the plan to judge the results in the folder, or in the folders
+/// of all shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// True if the plan is a preview.

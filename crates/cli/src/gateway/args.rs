@@ -284,12 +284,12 @@ settings! {
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
         /// Uplink buffer, in packets or bytes [default: 100 ms of full packets at --up; at least 50p, at most 5000p or 20 ms, whichever is more].
         pub(crate) buffer: Option<Limit> = "LIMIT";
-        /// Discipline at the downlink, if the downlink is shaped (--down); none sends frames at once [default: asymq].
+        /// Discipline at the downlink, if the downlink is shaped (--down); with the value none, frames are sent at once [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
         /// Downlink buffer, in packets or bytes [default: computed from --down like --buffer from --up].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
         pub(crate) qdisc_params: Params;
-        /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's value; for parts like ack-queue, the part of the downlink's discipline].
+        /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's value; for ack-queue and other parts, the part that --qdisc-down brings].
         pub(crate) param_down: Vec<String> = "NAME=VALUE", arg |arg| arg.help_heading("Discipline");
         /// Number of ACKs that a headend creates for each filtered ACK, 0 to 64 [default: 1].
         pub(crate) regenerate: Option<u32> = "R", read within(0..=64), arg |arg| arg.help_heading("Headend");

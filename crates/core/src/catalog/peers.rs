@@ -31,7 +31,7 @@ parameters! {
     QUANTUM: Bytes = "quantum", "1514b", "Bytes that a flow may send per round of deficit round robin", within Kind::Size(256, 1 << 20);
     MEMORY_LIMIT: Bytes = "memory_limit", "32mb",
         "Maximum backlog of all queues of fq_codel, in bytes on the link", within Kind::Size(1, 1 << 32);
-    DROP_BATCH: u32 = "drop_batch", "64", "Number of packets that fq_codel drops at once when its buffer is full",
+    DROP_BATCH: u32 = "drop_batch", "64", "Maximum number of packets that fq_codel drops at once when its buffer is full",
         within Kind::Count(1, 64);
     RTT: Duration = "cake-rtt", "100ms", "Round-trip time that CAKE's AQM assumes; its target is a twentieth of it (tc: rtt)";
     DIFFSERV: Diffserv = "diffserv", "diffserv3", "CAKE's mapping of DSCPs to tins, by a keyword of tc-cake(8)";

@@ -176,7 +176,7 @@ impl FlowResults {
     }
 }
 
-/// Arguments of both programs after the first one, `home` or `servers`.
+/// Arguments that both programs get after the first argument, which is `home` or `servers`.
 fn words(scenario: &Scenario, flows: &Flows, plan: &Plan) -> Vec<String> {
     let tcp = flows.tcp.unwrap_or(scenario.tcp);
     let mut words = vec![

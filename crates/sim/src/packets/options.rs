@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 /// TCP options that a run's segments carry.
 pub(crate) trait Options: Copy + Debug + Default + PartialEq + Send + 'static {
-    /// True if a run with these options may have listed flows, tunnels, floods or modems. If false, the compiler
+    /// True if runs with these options can contain flows of `--flow`, tunnels, floods or modems. If false, the compiler
     /// removes the checks for them.
     const EXTRAS: bool;
 

@@ -160,7 +160,7 @@ pub(crate) trait Sending {
         self.full().is_some_and(|full| full.timestamps)
     }
 
-    /// Returns the send time of the segment that triggered the ACK of `ack`; `None` if the ACK gives no RTT sample.
+    /// Returns the send time of the segment that triggered an ACK with the number `ack`; `None` if the ACK gives no RTT sample.
     /// `end` is the number after the highest segment sent.
     #[inline]
     fn sent_at(&mut self, ack: u64, end: u64, options: &Self::Options) -> Option<u64> {

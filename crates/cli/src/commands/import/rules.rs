@@ -33,8 +33,8 @@ const ITS_OWN: &str = "controls only that program";
 const SHAPER: &str = "asymq shapes in user space";
 const RULES: &str = "asymq classifies by behaviour; it has no rules for ports or hosts";
 
-/// Returns the results for an option. Qdisc options in its value have one result each. A downlink rate has two, because
-/// it also needs a discipline.
+/// Returns the results for an option. If its value is a list of words for a qdisc, each word has one result. A downlink
+/// rate has two, because it also needs a discipline.
 pub(super) fn fates(section: &Section, key: &str, value: &str) -> Vec<(String, Fate)> {
     const OF_QDISC: &str = "eqdisc_opts iqdisc_opts nongameqdiscoptions EXTRA_PARAMETERS_INGRESS EXTRA_PARAMETERS_EGRESS";
     if listed(OF_QDISC, key) && !value.is_empty() {

@@ -55,7 +55,7 @@ pub fn hosts_of_v4(ends: [Ipv4Addr; 2]) -> [u64; 2] {
     hosts(Addresses::V4(ends[0].into(), ends[1].into()))
 }
 
-/// Returns hosts and DSCP of a complete IPv4 packet that is not a tunnel packet.
+/// Returns hosts and DSCP of an IPv4 packet that has no options and is not a tunnel packet.
 #[inline(always)]
 fn plain_v4(packet: &[u8]) -> Option<Network> {
     const NO_OPTIONS: u8 = 0x45;

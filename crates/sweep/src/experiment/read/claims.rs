@@ -1,4 +1,4 @@
-//! Reads the claims of an experiment, and the sentences around them.
+//! Reads the claims of an experiment, and checks the expressions in its reasons and assumptions.
 
 use super::file::{ClaimEntry, File};
 use super::reader::{Read, Reader};
