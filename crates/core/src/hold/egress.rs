@@ -226,7 +226,7 @@ impl<P: Packet> Egress<P> {
         waiting
     }
 
-    /// Removes the oldest packet of a class or flow, even if it is too early to send it. Subtracts it from the arrival counters.
+    /// Removes the oldest packet of a class or flow, even before it is due. Subtracts it from the arrival counters.
     pub fn drain(&mut self) -> Option<P> {
         let packet = self.qdisc.drain()?;
         self.counts.meters.hands_over(packet.header());
