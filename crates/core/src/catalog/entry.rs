@@ -108,6 +108,13 @@ macro_rules! entries {
 }
 pub(super) use entries;
 
+pub(super) const fn queue(role: Role, name: &'static str, summary: &'static str) -> Entry {
+    Entry {
+        maker: Maker::Queue,
+        ..Entry::part(role, name, summary)
+    }
+}
+
 impl Entry {
     /// Creates a part without defaults and parameters.
     pub const fn part(role: Role, name: &'static str, summary: &'static str) -> Self {

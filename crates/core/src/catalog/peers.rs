@@ -2,10 +2,9 @@
 
 use super::config::Config;
 use super::disciplines::paper;
-use super::entry::{Entry, Group, Shown, entries};
+use super::entry::{Entry, Group, Shown, entries, queue};
 use super::parameter::{Context, Typed, listed, parameters};
 use super::parts::{ECN, narrow};
-use super::queues::queue;
 use super::role::Role;
 use super::value::{Kind, Value, words};
 use crate::decide::aqm::{CodelParams, Pi2Params};

@@ -1,7 +1,7 @@
 //! Queues of this crate: entries of the papers' queues, and construction of all queues.
 
 use super::config::Config;
-use super::entry::{BoxedQueue, Entry, Maker, entries};
+use super::entry::{BoxedQueue, Entry, entries, queue};
 use super::parameter::listed;
 use super::parts::{MAX_GAP, MAX_STRETCH, max_stretch};
 use super::role::Role;
@@ -12,13 +12,6 @@ use crate::hold::{
 };
 use crate::packet::Packet;
 use crate::units::{Duration, Limit};
-
-pub(super) const fn queue(role: Role, name: &'static str, summary: &'static str) -> Entry {
-    Entry {
-        maker: Maker::Queue,
-        ..Entry::part(role, name, summary)
-    }
-}
 
 /// The queues, in the order of `--help`.
 pub(super) static QUEUES: &[Entry] = entries! {
