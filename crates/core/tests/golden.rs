@@ -76,7 +76,10 @@ fn every_discipline_treats_the_shared_trace_as_recorded() {
             std::fs::write(&path, &now).unwrap();
         }
         let Ok(recorded) = std::fs::read_to_string(&path) else {
-            wrong.push(format!("{name}: {} is missing", path.display()));
+            wrong.push(format!(
+                "{name}: {} is missing; write it with ASYMQ_GOLDEN=write, and review it",
+                path.display()
+            ));
             continue;
         };
         let differs = now

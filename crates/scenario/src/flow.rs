@@ -250,7 +250,7 @@ mod tests {
         assert!(error("down,up").starts_with("direction is given twice"));
         assert!(error("direction=left").starts_with("direction=left: unknown; use up or down"));
         assert!(error("down,rtt=40").starts_with("rtt=40: no unit; use s"));
-        assert!(error("down,tcp=Red").starts_with("tcp=Red: unknown; use reno"));
+        assert!(error("down,tcp=Cubic").starts_with("tcp=Cubic: unknown; did you mean `cubic`"));
         assert!(error("down,ack-every=x").starts_with("ack-every=x: not a whole number"));
         assert!(error("down,tunnel=ipip").starts_with("tunnel=ipip: unknown; use wireguard"));
         assert!(

@@ -288,10 +288,10 @@ mod tests {
             assert_eq!(tcp.name().parse(), Ok(*tcp));
             assert_eq!(serde_json::to_value(tcp).unwrap(), tcp.name());
         }
-        let error = "Red".parse::<Tcp>().unwrap_err();
-        assert_eq!(
-            error,
-            "unknown; use reno, newreno, cubic, linux, dctcp, prague, bbr or bbr3"
+        let error = "Cubic".parse::<Tcp>().unwrap_err();
+        assert!(
+            error.starts_with("unknown; did you mean `cubic`"),
+            "{error}"
         );
     }
 

@@ -354,6 +354,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_simulator_computes_every_metric() {
+        const RUNS: [&str; 4] = [
+            "--qdisc=asymq --buffer-down=10p --web=up:2:30kb:1.3 --web=down:2:30kb:1.3",
+            "--qdisc=asymq --tcp=dctcp --flows-up=2 --flow=up,size=20kb --flow=down,size=20kb --udp=up:200mbit@6s..7s",
+            "--qdisc=asymq --tcp=cubic --netem-up=loss:5% --netem-down=loss:5% --netem-access-up=loss:5%",
+            "--quic=chrome,up=9,down=9 --qdisc=droptail --buffer=500p --buffer-down=10p --modem-up=2mbit",
+        ];
+        // Metrics over time and of the scenario do not come from fields of the report.
+        let is_field = |name: &String| {
+            let other = ["scenario.", "below-", ".sd", "settled", "unfiltered-"];
+            !other.iter().any(|other| name.contains(other))
+        };
+        let mut zero: Vec<String> = names().into_iter().filter(is_field).collect();
+        for flags in RUNS {
+            let flags = format!("--duration=20s --warmup=5s --runs=1 --probe=20ms {flags}");
+            let words = flags.split(' ').map(|word| word.replace("loss:", "loss "));
+            let args = asymq_args::ScenarioArgs::from_words(words).unwrap();
+            let scenario = args.resolve(&asymq_args::Defaults::sim()).unwrap();
+            let report = asymq_sim::STANDARD
+                .run_all(&scenario, true, |_| ())
+                .unwrap();
+            let metrics = of_run(&report.runs[0], &scenario);
+            let is_zero = |name: String| metrics.get(&name).is_none_or(|value| *value == 0.0);
+            // One function computes both directions.
+            zero.retain(|name| {
+                is_zero(name.replace("down.", "up.")) && is_zero(name.replace("up.", "down."))
+            });
+        }
+        assert_eq!(zero, [""; 0]);
+    }
+
+    #[test]
     fn json_md_lists_every_metric_of_experiment_files() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/json.md");
         let page = std::fs::read_to_string(path).unwrap();
