@@ -23,9 +23,10 @@ mod output;
 mod progress;
 #[cfg(feature = "research")]
 mod report;
+#[cfg(unix)]
+mod signals;
 
 use crate::catalogs::Catalogs;
-use anyhow::Context as _;
 use asymq_args::{BadArgument, ScenarioError};
 use asymq_core::catalog::Catalog;
 use clap::error::ErrorKind;
@@ -35,8 +36,6 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Keep asymmetric links full in both directions: a simulator, tests over real TCP, a gateway and a router.
 #[derive(Debug, Parser)]
@@ -215,16 +214,6 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     } else {
         FAILURE
     }
-}
-
-/// Returns a flag that these signals set.
-#[cfg(unix)]
-fn stop_on(signals: &[i32]) -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in signals {
-        signal_hook::flag::register(*signal, Arc::clone(&stop)).context("cannot handle signals")?;
-    }
-    Ok(stop)
 }
 
 /// Escapes an error, which may quote foreign text, and limits its length.

@@ -3,7 +3,7 @@
 use super::Tracks;
 use crate::catalogs::Catalogs;
 use crate::progress::ProgressBar;
-use crate::stop_on;
+use crate::signals::stop_on;
 use asymq_lab::Guest;
 use asymq_scenario::{Report, Scenario};
 use signal_hook::consts::{SIGINT, SIGTERM};

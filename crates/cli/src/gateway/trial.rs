@@ -3,7 +3,7 @@
 use super::args::{LinkArgs, NONE, SetArgs, TryArgs};
 use crate::output::{self, Table};
 use crate::progress::ProgressBar;
-use crate::stop_on;
+use crate::signals::stop_on;
 use anyhow::{Context as _, bail};
 use asymq_args::{Flags, ScenarioError, Words};
 use asymq_core::catalog::{Catalog, DEFAULT_QDISC};

@@ -12,7 +12,7 @@ mod words;
 
 use crate::output;
 use crate::progress::ProgressBar;
-use crate::stop_on;
+use crate::signals::stop_on;
 use anyhow::Context as _;
 use asymq_args::BadArgument;
 use asymq_core::units::{Bytes, Duration};
