@@ -56,11 +56,7 @@ pub(super) fn run(args: &TryArgs, catalog: &dyn Catalog) -> anyhow::Result<()> {
         stop: &stop,
         pairs: Vec::new(),
     };
-    let capacity = [&status.snapshot.up, &status.snapshot.down];
-    // A learnt rate follows the line, and before the first queue it is far above the line's.
-    let is_known =
-        |of: &DirectionSnapshot| of.capacity > 0 && !of.control.contains_key("auto_rate");
-    let capacity = capacity.map(|of| is_known(of).then_some(of.capacity as f64));
+    let capacity = [&status.snapshot.up, &status.snapshot.down].map(known_capacity);
     let seed = RandomState::new().build_hasher().finish();
     let ended = trial.run(args.pairs, capacity, seed);
     // Restores the settings before any other step can fail.
@@ -291,6 +287,12 @@ fn names(arms: &[Words; 2], typed: &Words) -> [String; 2] {
     })
 }
 
+/// Returns the configured rate in bit/s. A learnt rate is far above the line's until the line first has a queue.
+fn known_capacity(of: &DirectionSnapshot) -> Option<f64> {
+    let is_known = of.capacity > 0 && !of.control.contains_key("auto_rate");
+    is_known.then_some(of.capacity as f64)
+}
+
 impl Answer<'_> {
     fn text(&self) -> String {
         let [kept, tried] = self.names;
@@ -349,4 +351,19 @@ fn row(effect: &Effect) -> [String; 6] {
         format!("{low:+.1} to {high:+.1}"),
         effect.pairs.to_string(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_that_is_learnt_or_absent_is_not_a_capacity() {
+        let mut of = DirectionSnapshot::default();
+        assert_eq!(known_capacity(&of), None);
+        of.capacity = 1_000_000;
+        assert_eq!(known_capacity(&of), Some(1e6));
+        of.control.insert("auto_rate", 1e6);
+        assert_eq!(known_capacity(&of), None);
+    }
 }
