@@ -79,8 +79,10 @@ impl Words {
             let value = match (text.parse::<i64>(), text.parse::<bool>()) {
                 (Ok(number), _) if number.to_string() == *text => text.clone(),
                 (_, Ok(_)) => text.clone(),
-                // A string of JSON is also a string of TOML.
-                _ => serde_json::Value::from(text.as_str()).to_string(),
+                // A string of JSON is also a string of TOML, except for DEL.
+                _ => serde_json::json!(text)
+                    .to_string()
+                    .replace('\u{7f}', r"\u007f"),
             };
             match keys.iter_mut().find(|(known, _)| known == key) {
                 Some((_, values)) => values.push(value),
@@ -403,6 +405,15 @@ mod tests {
         let mut words = words;
         words.sort();
         assert_eq!(read, words, "{text}");
+    }
+
+    #[test]
+    fn a_file_escapes_every_text() {
+        let mut words = flags().given(Vec::new()).unwrap();
+        let text: String = ('\u{1}'..='\u{2028}').collect();
+        words.set("tc", &text);
+        let table: toml::Table = words.to_toml().parse().unwrap();
+        assert_eq!(table["tc"].as_str(), Some(&*text));
     }
 
     #[test]
