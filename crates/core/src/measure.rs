@@ -99,7 +99,7 @@ impl Histogram {
             // The middle of a quantile's bucket has the smallest error.
             Some(u64::midpoint(minimum(bucket), minimum(bucket + 1)) as f64 / 1e6)
         };
-        (all > 0.0).then_some(Percentiles {
+        (!self.is_empty()).then_some(Percentiles {
             p50: ms(0.5)?,
             p95: ms(0.95)?,
             p99: ms(0.99)?,

@@ -52,7 +52,7 @@ fn acked(was: &Snapshot, now: &Snapshot, of: fn(&Snapshot) -> &DirectionSnapshot
 
 /// The learnt rate, or 0 if none is learnt.
 fn learnt(of: &DirectionSnapshot) -> f64 {
-    of.control.get("auto_rate").copied().unwrap_or_default()
+    of.learnt_rate().unwrap_or_default()
 }
 
 /// Index in [`Reason::ALL`] of the reason for the learnt rate.

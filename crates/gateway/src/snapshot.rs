@@ -79,6 +79,11 @@ impl DirectionSnapshot {
         self.ack.backlog_packets + self.data.backlog_packets + self.other.backlog_packets
     }
 
+    /// The learnt rate in bit/s; `None` if the rate is not learnt.
+    pub fn learnt_rate(&self) -> Option<f64> {
+        self.control.get("auto_rate").copied()
+    }
+
     /// Returns the state of each class.
     pub const fn classes(&self) -> [(TrafficClass, &ClassSnapshot); TrafficClass::COUNT] {
         [

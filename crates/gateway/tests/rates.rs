@@ -48,12 +48,7 @@ fn learn(place: &Place) -> Result<(), String> {
     };
     let home = Running::with(place, config("lan", "near", learning));
     let line = Running::with(place, config("far", "wan", modem("8mbit")));
-    let rate = |now: &Snapshot| {
-        now.up
-            .control
-            .get("auto_rate")
-            .map_or(0.0, |rate| rate / 1e6)
-    };
+    let rate = |now: &Snapshot| now.up.learnt_rate().map_or(0.0, |rate| rate / 1e6);
     let seen = thread::scope(|scope| {
         // A single upload's window may be too small for a queue above the noise, and then no rate is learnt.
         let uploads = [5000, 5001, 5002].map(|port| {

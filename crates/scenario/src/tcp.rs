@@ -289,10 +289,7 @@ mod tests {
             assert_eq!(serde_json::to_value(tcp).unwrap(), tcp.name());
         }
         let error = "Cubic".parse::<Tcp>().unwrap_err();
-        assert!(
-            error.starts_with("unknown; did you mean `cubic`"),
-            "{error}"
-        );
+        assert_eq!(error, "unknown; did you mean `cubic`?");
     }
 
     #[test]

@@ -106,7 +106,10 @@ impl Plan {
         // Precedes changes to interfaces, so that an interrupt restores the interfaces.
         let guard = Guard::install(&stop)?;
         // With a file, SIGHUP reads it again.
-        let signals = &[SIGINT, SIGTERM, SIGHUP][..if is_file { 2 } else { 3 }];
+        let signals: &[_] = match is_file {
+            true => &[SIGINT, SIGTERM],
+            false => &[SIGINT, SIGTERM, SIGHUP],
+        };
         stop.on_signals(signals)
             .map_err(system("handling signals"))?;
         let host = HostOptions {

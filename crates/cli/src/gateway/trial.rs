@@ -289,7 +289,7 @@ fn names(arms: &[Words; 2], typed: &Words) -> [String; 2] {
 
 /// Returns the configured rate in bit/s. A learnt rate is far above the line's until the line first has a queue.
 fn known_capacity(of: &DirectionSnapshot) -> Option<f64> {
-    let is_known = of.capacity > 0 && !of.control.contains_key("auto_rate");
+    let is_known = of.capacity > 0 && of.learnt_rate().is_none();
     is_known.then_some(of.capacity as f64)
 }
 
