@@ -41,7 +41,7 @@ struct asymq_frame {
 	struct asymq_bytes start;
 	u32 wire_len;	/* length of the whole frame */
 	u32 charged;	/* length that the qdisc layer charges */
-	u16 segment;	/* payload of each segment of an aggregate; 0 for a single packet */
+	u16 segment;	/* payload of each segment of an aggregate (GSO, GRO); 0 for a single packet */
 	u16 added;	/* bytes at the start that are not in the packet */
 	bool trusted;	/* the checksum need not be verified */
 	bool nat;	/* hosts are identified before this machine's NAT */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The reverse path: one ingress hook per device, shared by all qdiscs of the device that need the other direction. This
- * file also handles the departing packets that a downlink's qdisc at an IFB needs.
+ * The reverse path: one ingress hook per device. Its observers are the qdiscs of the device that need the other direction.
+ * This file also passes departing packets to followers: qdiscs at IFBs, for downlinks.
  *
  * A single observer gets every arriving packet. With several observers, each gets the reverse packets of the flows that
  * it queues. A table of fixed size maps flows to qdiscs. enqueue() fills the table, and replaces the oldest of four

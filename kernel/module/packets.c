@@ -18,8 +18,8 @@
 #define ASYMQ_MAX_LATE (5 * NSEC_PER_MSEC)
 
 /*
- * Reads source and destination of an IPv4 packet before this machine's NAT from connection tracking. Returns false for
- * tunnel packets, whose inner headers Rust has parsed. Takes no reference.
+ * Reads from connection tracking the source and destination addresses of an IPv4 packet before this machine's NAT.
+ * Returns false for tunnel packets, whose inner headers Rust has parsed. Takes no reference.
  */
 bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 {

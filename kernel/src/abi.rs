@@ -247,7 +247,7 @@ unsafe extern "C" fn asymq_reset(instance: &mut Instance) {
     instance.empty();
 }
 
-/// Writes counters and variables to a netlink message.
+/// Writes the counters and the discipline's variables to a netlink message.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn asymq_show(instance: &Instance, now: u64, to: *mut c_void) {
     instance.show(Instant::from_nanos(now), Listener(to));

@@ -90,8 +90,8 @@ pub(crate) fn mark(packet: Handle) -> bool {
     unsafe { asymq_host_mark(packet) }
 }
 
-/// Returns source and destination of an IPv4 packet before this machine's NAT; `None` if the kernel does not track the
-/// connection.
+/// Returns the source and destination addresses of an IPv4 packet before this machine's NAT; `None` if the kernel does
+/// not track the connection.
 pub(crate) fn before_nat(packet: Handle) -> Option<[Ipv4Addr; 2]> {
     let mut ends = [[0; 4]; 2];
     // SAFETY: the packet is queued, and `ends` holds two addresses.

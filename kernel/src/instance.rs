@@ -200,7 +200,7 @@ impl Instance {
             .enqueue_known(now, (class, len), packet, &mut Freed(host));
     }
 
-    /// Reads an arrival's header facts. Returns the arrival's class and length.
+    /// Parses an arrival's header. Returns the arrival's class and length.
     #[inline(always)]
     fn read(&mut self, now: Instant, frame: &Frame, packet: &mut Skb) -> (TrafficClass, u32) {
         packet.read(frame, &self.key, self.overhead.as_ref());

@@ -1,7 +1,7 @@
 //! The disciplines of asymq inside Linux: the Rust half of `sch_asymq`.
 //!
-//! C owns packets, locks, timers and netlink; the Rust half makes the decisions. A packet is a `skb::Skb`: its
-//! header facts and the address of C's `sk_buff`. C also lists all packets, so C can continue after a fault in Rust.
+//! C owns packets, locks, timers and netlink; the Rust half makes the decisions. A packet is a `skb::Skb`: its parsed
+//! header and the address of C's `sk_buff`. C also lists all packets, so C can continue after a fault in Rust.
 //!
 //! - `abi`: the entry points and the structures of `module/asymq.h`.
 //! - `frame`: first bytes of a packet.

@@ -11,14 +11,14 @@ use asymq_core::overhead::Overhead;
 use asymq_core::units::Instant;
 use asymq_core::{Ecn, Header, Network, Packet};
 
-/// Header facts of an `sk_buff`, and its address.
+/// Parsed header of an `sk_buff`, and its address.
 pub(crate) struct Skb {
     header: Header,
     pub(crate) handle: Handle,
 }
 
 impl Skb {
-    /// Returns a packet without facts.
+    /// Returns a packet whose header was not parsed yet.
     #[inline]
     pub(crate) fn blank(handle: Handle, arrival: Instant) -> Self {
         let header = Header {
@@ -28,8 +28,8 @@ impl Skb {
         Self { header, handle }
     }
 
-    /// Reads header facts from the frame. The link's overhead determines the length; without `overhead`, the
-    /// qdisc layer does. Inlined, so that each fact is written only once, in place.
+    /// Parses the header from the frame. The link's overhead determines the length; without `overhead`, the qdisc layer
+    /// does. Inlined, so that each field is written only once, in place.
     #[inline(always)]
     pub(crate) fn read(&mut self, frame: &Frame, key: &FlowKey, overhead: Option<&Overhead>) {
         let header = &mut self.header;
@@ -44,7 +44,7 @@ impl Skb {
         };
     }
 
-    /// Returns a packet with these header facts and offsets of headers.
+    /// Returns a packet with this parsed header and these offsets of headers.
     #[cfg(feature = "selftest")]
     pub(crate) fn new(header: Header, handle: Handle, network: u16, transport: u16) -> Self {
         let note = note(&Offsets {

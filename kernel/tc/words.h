@@ -17,7 +17,7 @@ struct asymq_request {
 	bool numbers;			/* write text for the module's parameter `defaults`, not attributes */
 };
 
-/* Writes the payload of TCA_OPTIONS and returns its length. On an error, writes its text and returns -1. */
+/* Writes the payload of TCA_OPTIONS and returns its length. On an error, writes a message and returns -1. */
 long asymq_read(const struct asymq_request *request, char *to, size_t room);
 
 /* Calls `say` for each name and value of TCA_OPTIONS, in order. Returns -1 for another version. */

@@ -44,7 +44,7 @@ def asymq_of(messages, device):
 
 
 def reordered(options):
-    """The same attributes, the last one first."""
+    """Returns the attributes in reverse order."""
     return b"".join(netlink.attribute(kind | (0x8000 if kind == netlink.GIVEN else 0), payload)
                     for kind, payload in reversed(list(netlink.attributes(options))))
 
@@ -258,7 +258,7 @@ def short_change():
         with contextlib.suppress(OSError):
             out.send(cost.frame(2 * number + 1))
     full = asymq_of(messages, "d0")
-    # Each takes 84 ms.
+    # Each packet takes 84 ms.
     time.sleep(1.2)
     empty = asymq_of(messages, "d0")["qlen"]
     expect(empty == 0, f"after a fault {empty} of 10 packets still wait after 1.2 s")
@@ -490,7 +490,7 @@ def objects():
     """Returns the number of objects in use in each slab cache, and the bytes of other kinds of memory."""
     found = {}
     for name in os.listdir("/sys/kernel/slab"):
-        # Caches of the kernel's own checks. It frees areas of addresses late; their memory is in VmallocUsed.
+        # Caches of the kernel's own checks. The kernel frees vmap areas late; VmallocUsed shows their memory.
         if name.startswith((":", "kmemleak", "debug_objects", "vmap_area")) or os.path.islink(f"/sys/kernel/slab/{name}") and not name.startswith(("kmalloc", "skbuff")):
             continue
         with open(f"/sys/kernel/slab/{name}/reclaim_account") as file:

@@ -281,7 +281,7 @@ ALSO = {"refused-aggregate-without-lock": [(P, "\tasymq_count(&q->fallback_dropp
 
 
 def apply(name, folder):
-    """Applies one defect to a copy of kernel/module, or of the whole tree for one of the Rust half."""
+    """Applies one defect to a copy of kernel/module, or of the whole tree if the defect is in the Rust half."""
     file, old, new = next((file, old, new) for known, file, old, new, *_ in MUTANTS if known == name)
     for file, old, new in [(file, old, new), *ALSO.get(name, [])]:
         path = f"{folder}/{file}"

@@ -4,8 +4,8 @@
     OUT=$PWD/target/recorded crates/lab/guest/boot "$(scripts/kernel-fetch)" 300 \\
         "python3 $PWD/kernel/test/record.py $PWD/target/kernel-test/* $(scripts/kernel-fetch) /run/out/home.pcap"
 
-The file has the first frames, in both directions, of TCP uploads and downloads with ECN over IPv4 and IPv6, and of a call. A
-router captures them on the home side. The uplink has 1 Mbit/s.
+The file contains the first frames, in both directions, of TCP uploads and downloads with ECN over IPv4 and IPv6, and of a
+call. A router captures them on the home side. The uplink has 1 Mbit/s.
 """
 
 import os

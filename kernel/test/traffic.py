@@ -353,8 +353,8 @@ def fetch(say, source, count, seconds):
 
 
 def protocol_shares(protocol, seconds):
-    """Sends one flow of a host and six of another, of a protocol, to an address that answers nothing. Returns the packets of
-    each host that leave home."""
+    """Sends one flow of one host and six of another, all of one protocol, to an address that never answers. Returns
+    the packets of each host that leave home."""
     receiver = End("path", count_hosts, seconds)
     receiver.ready()
     sender = End("hosts", send_protocol, protocol, seconds + 1)
@@ -377,7 +377,7 @@ def count_hosts(say, seconds):
 
 
 def send_protocol(_say, protocol, seconds):
-    """Sends packets with headers of their own. The two ends of a tunnel carry both hosts' packets."""
+    """Sends raw IP packets of two hosts: TCP, or UDP in an IP-in-IP tunnel whose outer addresses both hosts share."""
     from cost import checksum
     out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
 

@@ -39,7 +39,7 @@ fn parsing(criterion: &mut Criterion) {
     }
 }
 
-/// A packet of the size that the gateway queues: facts and a boxed buffer.
+/// A packet of the size that the gateway queues: a parsed header and a boxed buffer.
 struct Queued {
     header: Header,
     _frame: Box<[u8]>,

@@ -8,7 +8,7 @@
 //!
 //! - [`units`]: instants, durations, rates, limits and shares, read and printed as in `tc`.
 //! - [`packet`]: the properties of a packet that a discipline may read.
-//! - [`qdisc`]: the trait of a discipline, with the duties of discipline and caller.
+//! - [`qdisc`]: the trait of a discipline, with the duties of the discipline and of its caller.
 //!
 //! Drivers also use [`Direction`], a direction over the link, and
 #![cfg_attr(feature = "measure", doc = "[`measure`],")]

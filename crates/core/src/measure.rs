@@ -29,7 +29,7 @@ const MAX_NANOS: u64 = (1 << MAX_BITS) - 1;
 const MAX_BITS: u32 = 47;
 /// Binary logarithm of the number of buckets per power of two; two significant digits need at least 128 buckets.
 const BUCKETS_PER_OCTAVE: u32 = 7;
-/// Each duration up to this one, in ns, has its own bucket.
+/// Each duration below this one, in ns, has its own bucket.
 const EXACT: u64 = 2 << BUCKETS_PER_OCTAVE;
 const BUCKETS: usize = ((MAX_BITS - BUCKETS_PER_OCTAVE + 1) as usize) << BUCKETS_PER_OCTAVE;
 
@@ -39,7 +39,7 @@ impl Default for Histogram {
     }
 }
 
-/// The bucket of a duration, at most `MAX_NANOS`.
+/// Returns the bucket of a duration of at most `MAX_NANOS`.
 #[inline]
 fn bucket(nanos: u64) -> usize {
     let octave = EXACT.leading_zeros() + 1 - (nanos | (EXACT - 1)).leading_zeros();

@@ -170,7 +170,7 @@ pub struct Network {
     pub dscp: u8,
 }
 
-/// A packet in the form in which simulator, gateway or kernel store it.
+/// A packet in the form in which the simulator, the gateway or the kernel stores it.
 pub trait Packet {
     /// Returns the packet's properties.
     fn header(&self) -> &Header;
@@ -181,7 +181,7 @@ pub trait Packet {
         None
     }
 
-    /// Returns hosts and DSCP. Called only by queues that distinguish hosts or DSCPs.
+    /// Returns the hosts and the DSCP. Called only by queues that distinguish hosts or DSCPs.
     fn network(&self) -> Network {
         Network::default()
     }
@@ -192,8 +192,8 @@ pub trait Packet {
         false
     }
 
-    /// Writes acknowledgement number, window and timestamps of `info` into the header, and updates the checksum. Called
-    /// only by a [`Regenerator`](crate::hold::Regenerator), on copies of a real ACK.
+    /// Writes the acknowledgement number, window and timestamps of `info` into the header, and updates the checksum.
+    /// Called only by a [`Regenerator`](crate::hold::Regenerator), on copies of a real ACK.
     fn rewrite_ack(&mut self, _info: &AckInfo) {}
 }
 
@@ -203,7 +203,7 @@ impl Packet for Header {
     }
 }
 
-/// A packet for unit tests, with explicit facts.
+/// A packet for unit tests, with its header fields and ACK content given explicitly.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Facts {

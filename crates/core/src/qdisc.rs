@@ -57,14 +57,14 @@ pub trait Qdisc<P: Packet> {
         true
     }
 
-    /// Reports names and values of the control variables, for tables and plots.
+    /// Reports the names and values of the control variables, for tables and plots.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 
 /// Callback that receives queued packets until it returns false.
 pub type Visit<'a, P> = dyn FnMut(&P) -> bool + 'a;
 
-/// Callback that receives names and values of control variables.
+/// Callback that receives the name and the value of each control variable.
 pub type Probe<'a> = dyn FnMut(&'static str, Reading) + 'a;
 
 /// The value of a control variable.
@@ -163,7 +163,7 @@ reasons! {
 }
 
 crate::named! {
-    /// Result for a packet that was dropped or marked.
+    /// Outcome for a packet that was dropped or marked.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Fate {
         /// Lost: the sender must retransmit the packet, or the receiver lacks it.

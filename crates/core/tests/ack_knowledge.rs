@@ -75,7 +75,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// AF, SAD and waiting slots under every service, with and without room, and with data in the ACK queue.
+    /// AF, SAD and asymq's slots under every service, with and without room, and with data in the ACK queue.
     fn all() -> Vec<Self> {
         let mut benches = Vec::new();
         for service in Standard.of_role(Role::Service) {
@@ -150,7 +150,7 @@ impl Bench {
 struct Judge {
     all: [Sender; FLOWS],
     filtered: [Sender; FLOWS],
-    /// Number of ACKs that the first sender of each flow has received.
+    /// Number of ACKs that each sender in `all` has received.
     read: [usize; FLOWS],
     /// True if ACKs of the flow were filtered since its last survivor.
     behind: [bool; FLOWS],

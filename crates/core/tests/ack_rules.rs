@@ -910,7 +910,7 @@ fn an_ack_parses_as_written() {
     assert!(!info.keep && !info.signed);
 }
 
-/// A flipped bit anywhere in an ACK makes its checksum wrong or changes its facts.
+/// A flipped bit anywhere in an ACK makes its checksum wrong, or changes its parsed fields.
 #[test]
 fn a_flipped_bit_of_a_segment_or_ipv4_header_is_detected() {
     for path in [

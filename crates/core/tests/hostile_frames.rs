@@ -35,7 +35,7 @@ fn number(name: &str, default: u64) -> u64 {
     }
 }
 
-/// If etherparse finds TCP in a complete packet, our parser must find TCP with equal facts.
+/// If etherparse finds TCP in a complete packet, our parser must find TCP with equal fields.
 fn check_against_etherparse(parsed: &Parsed, frame: &[u8]) {
     let Ok(sliced) = SlicedPacket::from_ethernet(frame) else {
         return;

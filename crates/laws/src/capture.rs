@@ -10,7 +10,7 @@ use asymq_core::units::Instant;
 /// recorded them on the home side of a router.
 pub const HOME: &[u8] = include_bytes!("home.pcap");
 
-/// Little-endian, in nanoseconds.
+/// Magic number of a pcap file that is little-endian and has times in ns.
 const MAGIC: u32 = 0xa1b2_3c4d;
 const ETHERNET: u32 = 1;
 const HEADER: usize = 24;

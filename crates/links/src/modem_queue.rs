@@ -141,7 +141,7 @@ impl ModemQueue {
         carried * 1e9 / span as f64
     }
 
-    /// Time in ns over which an oracle averages the rate; longer for a trace, whose steps are single packets.
+    /// Time in ns over which the rate source `oracle` averages; longer for a trace, whose steps are single packets.
     pub const fn oracle_span(&self) -> u64 {
         match self.schedule {
             Schedule::Steps(_) => 10_000_000,

@@ -1,4 +1,4 @@
-//! Time in ns for which a learner of rates processes a packet, and a step.
+//! Time in ns that a learner of rates takes for a packet, and for a step.
 
 use asymq_core::packet::{Flow, Header, Protocol, flags};
 use asymq_core::units::{Duration, Instant, Rate, RateRange};

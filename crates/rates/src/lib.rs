@@ -32,7 +32,7 @@ use path_delays::PathDelays;
 #[derive(Clone, Copy, Debug, Default)]
 struct Probing {
     sent: Instant,
-    /// Time of the latest interval with samples other than probes.
+    /// Time of the latest interval with samples from packets other than probes.
     read: Instant,
     /// Number of samples from probes in the current interval.
     answers: u32,

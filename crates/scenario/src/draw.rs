@@ -69,7 +69,7 @@ impl Source {
     }
 }
 
-/// Converts 53 of these bits to a number of at least 0 and below 1.
+/// Converts the upper 53 of these bits to a number of at least 0 and below 1.
 pub const fn fraction(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }

@@ -16,7 +16,7 @@ pub struct QuicStack {
     pub paired: u64,
     /// The number of packets per ACK after the `paired` packets.
     pub every: u32,
-    /// An ACK's maximum delay is the round-trip time divided by this number, but 1 to 25 ms; 0 for always 25 ms.
+    /// An ACK's maximum delay is the round-trip time divided by this number, within 1 to 25 ms. 0 means always 25 ms.
     pub rtt_part: u32,
     /// Number of ACKs per PING; an ACK that carries a PING is acknowledged by the sender. 0 for no PINGs.
     pub pings: u32,

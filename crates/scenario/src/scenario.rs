@@ -67,7 +67,7 @@ pub struct Scenario {
     pub tcp: Tcp,
     /// Payload bytes of a full TCP segment.
     pub mss: u32,
-    /// When receivers send ACKs (simulator; in the lab, the kernel decides).
+    /// Rule by which receivers send ACKs (simulator; in the lab, the kernel decides).
     pub ack_policy: AckPolicy,
     /// True if simulated hosts use SACK (RFC 2018), with RACK-TLP and PRR (RFC 8985, RFC 9937).
     #[serde(default, skip_serializing_if = "is_default")]

@@ -18,7 +18,7 @@ pub enum Width {
     U64,
 }
 
-/// Numbers of the qdisc's own attributes. Number 1 is unused.
+/// Numbers of the qdisc's own attributes. Number 1 was the text of older versions, and is refused.
 pub mod id {
     /// [`VERSION`](super::VERSION).
     pub const VERSION: u16 = 2;

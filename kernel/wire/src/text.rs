@@ -35,7 +35,7 @@ const USUAL_RATE: &str = "1gbit";
 /// Switches with two keywords: the keyword for true, which is also the name, and the keyword for false.
 const SWITCHES: [[&str; 2]; 2] = [["shaped", "unshaped"], ["nat", "nonat"]];
 
-/// Facts about a qdisc's device.
+/// Properties of a qdisc's device.
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
     /// Packets that the device's queue holds.

@@ -1,4 +1,4 @@
-//! Controller of the ACKs' wait: an ACK waits for a later ACK as long as the downlink stays full
+//! Controller of the ACKs' wait for later ACKs. The wait grows as long as the downlink stays full
 //! (`docs/notes/asymq.md`).
 
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
@@ -7,7 +7,7 @@ use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate};
 use alloc::boxed::Box;
 
-/// Interval at which the counters of the reverse path are read.
+/// Interval at which the counters of both directions are read.
 const STEP: Duration = Duration::from_millis(100);
 /// Number of steps between two decisions.
 const DECISION: usize = 5;
@@ -18,7 +18,7 @@ const PEAK: usize = 2;
 /// Window in steps for the sustained rate, which excludes bursts.
 const KEPT_UP: usize = 10;
 
-/// An older window's rate counts as a burst if it exceeds this multiple of the downlink's sustained rate.
+/// Maximum ratio of an older window's rate to the downlink's sustained rate; only bursts exceed it.
 const BURST: f64 = 2.0;
 
 /// Minimum utilization of the uplink for a decision. On an uplink with less traffic, ACKs hardly wait.
@@ -118,7 +118,7 @@ pub struct AckNeed {
     /// ACKs per second.
     acks_sent: Rates<DECISION>,
     steps: usize,
-    /// Mean size of a data packet in bytes.
+    /// Smoothed mean size of the downlink's data packets in bytes.
     segment: f64,
     capacity: f64,
     used: f64,

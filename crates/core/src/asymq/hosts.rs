@@ -23,9 +23,9 @@ const BURST: Duration = Duration::from_millis(4);
 /// Minimum of [`BURST`] in bytes: a few probes on a slow link.
 const MIN_BURST: u32 = 800;
 
-/// Divisor of the link's rate for new flows of a busy host: a host that competes for the link with other flows.
+/// Divisor of the link's rate for new flows of a busy host: a host whose backlog competes for the link.
 const PART_BESIDE_BULK: u64 = 16;
-/// Maximum divisor of the link's rate for new flows of a host that is not busy: such a host gets at least this part.
+/// Maximum divisor of the link's rate for new flows of a host that is not busy: such a host gets at least an eighth.
 const MIN_PART: u64 = 8;
 
 /// If a host has this many active flows, further flows that exceed the host's part of the link share one queue.
@@ -41,7 +41,7 @@ const MAX_DEBT: Duration = Duration::from_millis(1000);
 struct Account {
     /// Time at which the host's part of the link will have carried all packets of its new flows.
     free_at: Instant,
-    /// Half of the hash of the last new flow. A host with a single new flow never exceeds its part of the link.
+    /// Folded hash of the last new flow. A host with a single new flow never exceeds its part of the link.
     last: u32,
     /// Epoch in which the host was last seen; `busy` is the epoch in which it last competed for the link.
     seen: Epoch,
@@ -81,7 +81,7 @@ impl Epoch {
     }
 }
 
-/// Half of a flow's hash.
+/// Folds a flow's hash to 32 bits.
 pub(super) const fn half(flow: u64) -> u32 {
     (flow ^ flow >> 32) as u32
 }
@@ -91,7 +91,7 @@ pub(super) const fn half(flow: u64) -> u32 {
 struct Recent {
     epoch: Epoch,
     current: u32,
-    /// Returns the larger of both numbers.
+    /// The larger of both numbers.
     count: u32,
 }
 

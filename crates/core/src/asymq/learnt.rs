@@ -20,7 +20,7 @@ pub(super) fn is_small(header: &Header) -> bool {
 /// AQM state of a queue, and of the queue's flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Learnt {
-    /// Half of the flow's hash.
+    /// The flow's hash, folded to 32 bits.
     pub(super) flow: u32,
     /// Bytes that the flow sent before its turns. Turns without a packet repay them.
     pub(super) debt: u32,

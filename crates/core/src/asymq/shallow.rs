@@ -15,8 +15,8 @@ pub(super) struct Shallow {
 }
 
 impl Shallow {
-    /// True if an ECT(1) packet that has waited for `sojourn` is marked. The ramp starts at a full packet's time plus
-    /// 1 ms. From two full packets' times plus 1 ms on, every packet is marked.
+    /// True if an ECT(1) packet that has waited for `sojourn` is marked. The ramp starts 1 ms above `full_packet`, a
+    /// packet's transmission time. From 1 ms above twice `full_packet` on, every packet is marked.
     ///
     /// A flow's debt counts like a queue. Up to `ramp` bytes of debt, no packet is marked; from `3 * ramp` bytes on,
     /// every packet is marked.

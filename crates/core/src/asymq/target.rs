@@ -17,7 +17,7 @@ const EPOCH: Duration = Duration::from_millis(1250);
 /// Maximum idle time that counts. Longer pauses come from the application.
 const MAX_IDLE: Duration = Duration::from_millis(500);
 
-/// Maximum idle time of an epoch that counts as busy.
+/// An epoch with at most this idle time counts as busy.
 const MIN_IDLE: Duration = Duration::from_millis(3);
 
 /// Maximum number of halvings of the interval between signals, for a queue that does not respond.
@@ -116,7 +116,7 @@ impl ShortTime {
 pub(super) struct Target {
     /// The target; zero before the first packet.
     target: ShortTime,
-    /// Time since which the queue has exceeded its target without a break.
+    /// Time at which the queue last rose above its target; [`NEVER`] while the queue is below it.
     above: Instant,
     /// Time of the last signal.
     signalled: Instant,

@@ -1,4 +1,4 @@
-//! AQMs on arrival, and their parameters.
+//! AQMs that act on arrivals, and their parameters.
 
 use super::config::Config;
 use super::entry::{BoxedAqm, Entry, Maker, entries};

@@ -76,7 +76,7 @@ fn of_line<T>(link: Rate, household: T, beyond: T) -> T {
 }
 
 /// Number of flow queues. A peer-to-peer client opens hundreds of uploads, and each sparse flow also needs its own
-/// queue. On a household's link there are more queues than packets.
+/// queue. A household's link has fewer queues, but still more than packets.
 const QUEUES: u32 = 1024;
 const HOUSEHOLD_QUEUES: u32 = 448;
 

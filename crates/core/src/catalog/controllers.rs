@@ -62,7 +62,7 @@ parameters! {
         "Shares for the next interval after a class used less than half of its share: follow (the shares used, as in the papers) or equal-shares (half for each class)";
     UTILITY: Utility = "utility", "utilization",
         "Utility that ACQ and DCBQ maximize: utilization (sum of both directions), priority:W (the upload's weight is W) or proportional (proportional fairness)";
-    /// The default is equal shares: the download keeps most of its rate. By the paper's rule, it stops.
+    /// The default is equal shares: the download keeps most of its rate. By the paper's rule, the download stops.
     BEYOND_LIMIT: BeyondLimit = "beyond-limit", "equal-shares",
         "AQ's shares if no ratio can fill both directions (eq. 11): starve-acks (as in the paper's figures) or equal-shares";
     CONFIGURED_RATE: Rate = "configured-rate", "the link's", "Uplink rate that AQ's equations assume",

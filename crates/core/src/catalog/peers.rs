@@ -59,7 +59,7 @@ parameters! {
 /// Range of a gain in Hz: from 2^-8 to the kernel's maximum.
 const GAINS: Kind = Kind::Number(1.0 / 256.0, 8_388_607.0);
 
-/// CAKE's default memory, in bytes.
+/// Returns CAKE's default memory limit: the bytes that the link carries in four round-trip times, but 4 MiB to 4 GiB.
 fn memory(context: &Context<'_>) -> Value {
     let rtt = context.get(RTT).unwrap_or(Duration::from_millis(100));
     let bits = u128::from(context.link.bits_per_sec()) * u128::from(rtt.as_nanos());

@@ -14,7 +14,7 @@ crate::named! {
         Aqm = "aqm",
         /// The rule that chooses the next queue.
         Service = "service",
-        /// The rule that changes the settings.
+        /// The rule that adapts settings of the other parts to measurements.
         Controller = "controller",
     }
 }

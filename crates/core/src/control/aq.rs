@@ -11,7 +11,7 @@ use crate::units::{Duration, Instant, Rate, Share};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeyondLimit {
     /// Half of the uplink for each class. ACKs are lost, but they are cumulative: the download keeps most of its rate,
-    /// and the upload has half of the uplink.
+    /// and the upload gets half of the uplink.
     EqualShares,
     /// The buffer has room for only one ACK, and ACKs are served only while the data queue is empty. The paper's
     /// implementation probably did this: Figs. 5 and 6 show a full upload and no download.

@@ -171,7 +171,7 @@ impl Amp {
         }
     }
 
-    /// Bounds of the forward channel, as in the paper's table. The sentence above the table has `1 - f` instead of `f`
+    /// Bounds of the forward channel, as in the paper's table. The sentence above the table uses `1 - f` instead of `f`
     /// for the ACKs' share. With either share, the reverse packets bound the number of ACKs.
     pub fn forward_bound(&self) -> Bound {
         let acks = self.forward() / bits(self.ack_size);

@@ -29,7 +29,7 @@ pub trait Controller {
     /// Returns the measurements that the controller needs.
     fn needs(&self) -> Needs;
 
-    /// Reports names and values of the controller's variables.
+    /// Reports the names and values of the controller's variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 

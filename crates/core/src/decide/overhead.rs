@@ -126,7 +126,7 @@ impl Overhead {
         })
     }
 
-    /// True if a word is a keyword of CAKE other than `overhead` and `mpu`, which have a number.
+    /// True if a word is a keyword of CAKE other than `overhead` and `mpu`, which take a number.
     pub fn is_keyword(word: &str) -> bool {
         Self::default().keyword(word)
     }

@@ -25,7 +25,7 @@ struct Waiting<P, N> {
     ack: Option<Past>,
     /// Slot of the ACK's flow, if the flow has one.
     slot: Slot,
-    /// True for ACKs that the sender counts as duplicates: the first ACK of a run and its first three duplicates.
+    /// True for ACKs by which the sender counts duplicates: the first ACK of a run and its first three duplicates.
     protected: bool,
     /// Value that the ACK queue, the owner, stores with the packet.
     note: N,

@@ -1,4 +1,4 @@
-//! DualPI2 (RFC 9332; Linux's `sch_dualpi2`): one queue for scalable senders, one for all others; a PI2 controls both.
+//! DualPI2 (RFC 9332; Linux's `sch_dualpi2`): one queue for scalable senders, one for all others; PI2 controls both.
 
 use super::capacity::{BuildError, capacity};
 use super::codel::MAX_DROPS;

@@ -140,7 +140,7 @@ impl<P: Packet> Egress<P> {
         true
     }
 
-    /// Updates transmitter and counters for a result of the discipline, without moving the result.
+    /// Updates the transmitter and the counters for a result of the discipline, without moving the result.
     #[inline]
     fn accounts_for(&mut self, now: Instant, answer: &Dequeue<P>) {
         match answer {

@@ -48,7 +48,7 @@ impl<T> FlowTable<T> {
         ((hash * self.tags.len() as u64) >> 32) as usize
     }
 
-    /// Slot of a flow.
+    /// Returns the slot of a flow; `None` if it has none.
     #[inline]
     pub fn find(&self, flow: Flow) -> Option<Slot> {
         let set = self.set(flow);

@@ -26,7 +26,7 @@ impl<T: Copy> PerClass<T> {
 }
 
 impl<T: Copy + core::ops::Add<Output = T> + Default> PerClass<T> {
-    /// All classes together.
+    /// Returns the sum over all classes.
     pub fn total(&self) -> T {
         self.values().fold(T::default(), |sum, value| sum + value)
     }

@@ -6,8 +6,8 @@
 //! | part | module |
 //! | --- | --- |
 //! | queues of one class: FIFO, ACK filtering, flow queues, CoDel, FQ-CoDel, CAKE, DualPI2 | [`Queue`] and its implementations |
-//! | a discipline of queues, a service and a controller | [`Machine`] |
-//! | one FIFO for all | [`DropTail`] |
+//! | a discipline made of queues, a service and a controller | [`Machine`] |
+//! | one FIFO for all packets | [`DropTail`] |
 //! | hosts at home, as opposed to forged addresses | [`Answered`] |
 //! | encrypted ACKs, recognized by size and direction | [`OpaqueAcks`] |
 //! | a discipline, its transmitter and its counters | [`Egress`] |

@@ -70,7 +70,7 @@ pub trait Queue<P: Packet> {
     /// Applies the settings that this queue has; ignores others.
     fn tune(&mut self, _settings: &Settings) {}
 
-    /// Reports names and values of the queue's variables.
+    /// Reports the names and values of the queue's variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 

@@ -67,7 +67,7 @@ impl Rounds {
 
     #[inline(always)]
     fn relink(&mut self, number: u16, list: u16) -> Option<()> {
-        // A single member becomes its own neighbour. It gets new neighbours below.
+        // A single member becomes its own neighbour, and gets new neighbours below.
         let Link { previous, next } = *self.link(number)?;
         self.link(previous)?.next = next;
         self.link(next)?.previous = previous;

@@ -23,7 +23,7 @@ impl Direction {
         self.pick(Self::Down, Self::Up)
     }
 
-    /// Returns the value of this direction.
+    /// Returns the value for this direction: `up` or `down`.
     #[inline]
     pub fn pick<T>(self, up: T, down: T) -> T {
         match self {

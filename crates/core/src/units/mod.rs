@@ -1,8 +1,8 @@
 //! Units as types, read and printed in `tc`'s notation.
 //!
-//! Rates are in bits with decimal prefixes (`1mbit`, `1Mbit/s`). Sizes have binary prefixes as in `tc` (`64kb` is 65
-//! 536 bytes). Packets are `50p`, times `20ms`. `2Mbps` is rejected, because it means 2 Mbit/s in speed tests but 16
-//! Mbit/s in `tc`.
+//! Rates are in bits with decimal prefixes (`1mbit`, `1Mbit/s`). Sizes have binary prefixes as in `tc` (`64kb` is
+//! 65 536 bytes). Packets are `50p`, times `20ms`. `2Mbps` is rejected, because it means 2 Mbit/s in speed tests but
+//! 16 Mbit/s in `tc`.
 
 mod direction;
 mod error;

@@ -247,7 +247,7 @@ impl Said {
         }
     }
 
-    /// Sets lengths and checksums, from the outside in.
+    /// Writes the lengths and checksums of all headers.
     fn finish(&self, frame: &mut [u8], outer: usize, ip: usize, tcp: usize) {
         let end = frame.len();
         let mut headers = vec![(ip, tcp)];

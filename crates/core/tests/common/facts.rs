@@ -3,8 +3,7 @@
 use asymq_core::frame::Parsed;
 use asymq_core::packet::Protocol;
 
-/// # Panics
-/// The facts contradict each other or the frame's length.
+/// Panics if the parsed properties contradict each other or the frame's length.
 pub(crate) fn check(parsed: &Parsed, frame: &[u8]) {
     let header = &parsed.header;
     let (network, transport) = (usize::from(parsed.network), usize::from(parsed.transport));

@@ -62,9 +62,9 @@ pub(crate) struct Receiver {
     /// Received segments as bits; `next` is the first missing one.
     received: u128,
     next: u32,
-    /// Number after the highest received number.
+    /// Number of the segment after the highest received one.
     top: u32,
-    /// Ranges out of order, most recent first.
+    /// Ranges received out of order, most recent first.
     ranges: Vec<(u32, u32)>,
     /// An ACK that the next one overtakes.
     late: Option<Said>,
@@ -272,7 +272,7 @@ impl Receiver {
         said
     }
 
-    /// Returns kind, number of counters, and counters of the option.
+    /// Returns the option's kind, the number of its counters, and the counters.
     fn option(&self, accecn: AccEcn, dice: &mut Dice) -> (u8, usize, [u32; 3]) {
         let kind = match accecn.changes && dice.below(8) == 0 {
             true => (346 - u16::from(accecn.kind)) as u8,

@@ -158,8 +158,7 @@ impl Sender {
         })
     }
 
-    /// # Panics
-    /// `other` has information that this sender lacks.
+    /// Panics if `other` has information that this sender lacks.
     pub(crate) fn assert_knows(&self, other: &Self) {
         let check = |knows: bool, what: &str| {
             assert!(knows, "{what}:\n{self:?} knows less than\n{other:?}");

@@ -5,11 +5,11 @@ use asymq_core::{Ecn, Header, Network, Packet};
 use std::cell::Cell;
 
 thread_local! {
-    /// Number of accesses of disciplines to header and ACK in this thread.
+    /// Number of times that disciplines in this thread have read a header or the content of an ACK.
     pub(crate) static LOOKS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A packet with explicit facts.
+/// A packet whose header fields and ACK content a test sets directly.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sent {
     pub(crate) number: u32,

@@ -97,7 +97,7 @@ tuning! {
     growth: f64 = 0.02;
     /// Duration of the initial growth in ms.
     pause_ms: f64 = 100.0;
-    /// Increase of this growth per second, after `pause_ms`.
+    /// Increase of `growth` per second, after `pause_ms`.
     acceleration: f64 = 0.5;
     /// Maximum growth of the rate per second, as a share of the rate.
     max_growth: f64 = 0.7;

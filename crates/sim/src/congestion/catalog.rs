@@ -1,11 +1,11 @@
-//! Congestion controls of other crates, and the facts and measurements available to them.
+//! Congestion controls of other crates, and the data that they get about their connections.
 
 use super::CongestionControl;
 use asymq_scenario::OutsideTcp;
 use std::fmt;
 use std::sync::Arc;
 
-/// Facts about a connection, for its congestion control.
+/// Properties of a connection, for its congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Payload of a full segment in bytes.

@@ -129,7 +129,7 @@ pub struct AckSample {
 
 /// A congestion control whose window and slow-start threshold another congestion control may change.
 pub(crate) trait WindowBased: CongestionControl + Copy {
-    /// Sets window and threshold.
+    /// Sets the window and the slow-start threshold, in segments.
     fn adjust(&mut self, window: f64, threshold: f64);
 }
 

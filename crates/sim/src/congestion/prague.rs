@@ -1,5 +1,5 @@
-//! TCP Prague (draft-briscoe-iccrg-prague-congestion-control; Linux's version 0.7). It has DCTCP's reduction, grows
-//! as if the round-trip time were at least 25 ms, and paces at a rate that follows a fractional window.
+//! TCP Prague (draft-briscoe-iccrg-prague-congestion-control; Linux's version 0.7). It reduces the window like DCTCP,
+//! grows as if the round-trip time were at least 25 ms, and paces at a rate that follows a fractional window.
 
 use crate::congestion::AckSample;
 use crate::congestion::contract::inherit;

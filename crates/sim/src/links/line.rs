@@ -42,7 +42,7 @@ struct Shaper {
     bytes: u64,
 }
 
-/// Minimum of a changing rate in bit/s.
+/// Minimum rate of a shaper whose rate changes, in bit/s.
 const MIN_RATE: f64 = 64_000.0;
 /// Ratio of the shaper's rate to the modem's rate, for `Oracle97` and `OracleDrain`.
 const ORACLE_SHARE: f64 = 0.97;

@@ -32,7 +32,7 @@ pub(crate) struct Link<O> {
     pub(crate) losses: DataLosses,
     /// Record of departures; `None` unless the run is watched.
     watched: Option<Box<Watched>>,
-    /// Schedule of the rate; `None` if it is constant.
+    /// Schedule of the rate; `None` if the rate is constant.
     schedule: Option<Box<Varying>>,
     /// Time of the latest call in ns; never decreases.
     #[cfg(debug_assertions)]

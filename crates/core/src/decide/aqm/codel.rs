@@ -155,7 +155,7 @@ impl Codel {
         self.count = self.count.wrapping_add(drops);
     }
 
-    /// Number of signals in the current dropping state.
+    /// CoDel's `count`, which sets the time between signals. Drops by a full buffer are included.
     pub const fn count(&self) -> u32 {
         self.count
     }

@@ -36,6 +36,6 @@ pub trait Aqm {
     fn arrives(&mut self, now: Instant, header: &Header, class: Class, backlog: Backlog)
     -> Verdict;
 
-    /// Reports names and values of the AQM's variables.
+    /// Reports the names and values of the AQM's variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }

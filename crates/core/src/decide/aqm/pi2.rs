@@ -12,9 +12,9 @@ pub struct Pi2Params {
     pub target: Duration,
     /// Interval between two updates of the probability.
     pub update: Duration,
-    /// Gain on the difference between delay and target, in 2^-8 Hz.
+    /// Gain on the difference between delay and target, in units of 2^-8 Hz.
     pub alpha: u32,
-    /// Gain on the change of the delay since the last update, in 2^-8 Hz.
+    /// Gain on the change of the delay since the last update, in units of 2^-8 Hz.
     pub beta: u32,
     /// Marking probability of scalable packets, as a multiple of the base probability.
     pub coupling: u32,

@@ -84,7 +84,7 @@ pub fn timestamps(segment: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Facts about a TCP segment from the headers before the segment.
+/// Properties of a TCP segment, from the link and IP headers before the segment.
 struct Around {
     /// Length of the segment in bytes.
     payload: usize,

@@ -111,7 +111,7 @@ impl SipKey {
     }
 
     /// Returns the hash of words in little-endian byte order. The caller leaves the upper eight bits of the last word
-    /// zero; the hash puts its length there, which saves one word.
+    /// zero; the function puts the input's length there, which saves one word.
     #[inline]
     fn hash<const N: usize>(&self, mut words: [u64; N]) -> u64 {
         if let Some(last) = words.last_mut() {

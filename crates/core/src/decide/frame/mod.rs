@@ -235,7 +235,7 @@ fn without_tcp(protocol: u8, payload: &[u8]) -> Protocol {
     }
 }
 
-/// Returns source and destination port, for protocols that start with their ports; 0 for others.
+/// Returns the source port (upper 16 bits) and the destination port, for protocols that start with their ports; else 0.
 fn ports_of(protocol: u8, payload: &[u8]) -> u32 {
     const DCCP: u8 = 33;
     const SCTP: u8 = 132;

@@ -9,8 +9,9 @@ use core::net::{IpAddr, Ipv4Addr};
 /// DSCP of network control, which CAKE assigns to ARP.
 const CS7: u8 = 56;
 
-/// Returns hosts and DSCP of a frame. `offset` is the start of the network header, from [`parse`](super::parse). In a
-/// tunnel, hosts come from the inner packet, and the DSCP from the outer packet. Without an IP packet all values are 0.
+/// Returns the hosts and the DSCP of a frame. `offset` is the start of the network header, from
+/// [`parse`](super::parse). In a tunnel, hosts come from the inner packet, the DSCP from the outer one. Without IP, all
+/// values are 0, except ARP's DSCP.
 ///
 /// Hosts are hashed without a secret. A sender can choose addresses that collide; such hosts count as one.
 #[inline]
@@ -55,7 +56,7 @@ pub fn hosts_of_v4(ends: [Ipv4Addr; 2]) -> [u64; 2] {
     hosts(Addresses::V4(ends[0].into(), ends[1].into()))
 }
 
-/// Returns hosts and DSCP of an IPv4 packet that has no options and is not a tunnel packet.
+/// Returns the hosts and the DSCP of an IPv4 packet that has no options and is not a tunnel packet.
 #[inline(always)]
 fn plain_v4(packet: &[u8]) -> Option<Network> {
     const NO_OPTIONS: u8 = 0x45;

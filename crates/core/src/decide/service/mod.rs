@@ -44,7 +44,7 @@ pub trait Service {
     /// Applies the settings that this service has; ignores others.
     fn tune(&mut self, _settings: &Settings) {}
 
-    /// Reports names and values of the service's variables.
+    /// Reports the names and values of the service's variables.
     fn probe(&self, _show: &mut Probe<'_>) {}
 }
 

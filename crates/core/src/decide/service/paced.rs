@@ -6,7 +6,7 @@ use crate::decide::control::Settings;
 use crate::qdisc::{Probe, Reading};
 use crate::units::{Duration, Instant, Rate, Share};
 
-/// Maximum lateness for which a class is compensated: at its turn, a packet of the other class may still use the link.
+/// Maximum compensated lateness. A class is late if a packet of the other class still uses the link at its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MadeUp {
     /// Time of one packet, at the class's share. Short ACKs between long data packets get less than their share.

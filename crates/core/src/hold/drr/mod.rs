@@ -287,8 +287,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
     }
 
     /// True if the flow at the head of the round may send. If not, the flow gets its quantum and moves to the end of
-    /// the old flows.
-    /// `passes` counts these moves for the current packet.
+    /// the old flows. `passes` counts these moves for the current packet.
     pub(crate) fn may_send(&mut self, number: u32, passes: &mut u32) -> Option<bool> {
         match self.flows.get(number)?.deficit() > 0 {
             true => Some(true),
