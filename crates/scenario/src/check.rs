@@ -18,6 +18,15 @@ const MAX_IP_LEN: u32 = 65_535;
 /// Maximum duration of a run. Times in the simulator have 48 bits of ns; this limit leaves room for timers.
 const MAX_DURATION: Duration = Duration::from_secs(200_000);
 
+/// Checks rules in order: a condition that must hold, then the setting, its value, and the error's text.
+macro_rules! rules {
+    ($($holds:expr => $name:expr, $value:expr, $message:literal;)+) => {
+        $(if !($holds) {
+            return Err(ConfigError::new($name, $value, format_args!($message)));
+        })+
+    };
+}
+
 impl Scenario {
     /// Checks every value.
     ///
@@ -43,12 +52,10 @@ impl Scenario {
             ("uplink", &self.uplink, self.up, self.buffer),
             ("downlink", &self.downlink, self.down, self.buffer_down),
         ] {
-            require(
-                (config.link, config.limit) == (link, Self::waiting_limit(buffer)),
-                name,
-                &config.qdisc,
-                "differs from the scenario in its rate or buffer; use the scenario's values",
-            )?;
+            rules! {
+                (config.link, config.limit) == (link, Self::waiting_limit(buffer)) =>
+                    name, &config.qdisc, "differs from the scenario in its rate or buffer; use the scenario's values";
+            }
         }
         Ok(())
     }
@@ -57,12 +64,7 @@ impl Scenario {
     fn check_flows(&self) -> Result<(), ConfigError> {
         const MAX: usize = 1000;
         let count = self.flow.len();
-        require(
-            count <= MAX,
-            "flow",
-            count,
-            format_args!("too many; list at most {MAX} flows"),
-        )?;
+        rules! { count <= MAX => "flow", count, "too many; list at most {MAX} flows"; }
         for flow in &self.flow {
             let own = flow.own(self);
             let checks = [Self::check_path, Self::check_acks, Self::check_tcp];
@@ -80,7 +82,7 @@ impl Scenario {
             self.check_links("flow", flow, flow.links)?;
             check_stop("flow", flow, flow.start.unwrap_or_default(), flow.stop)?;
             let empty = flow.size.is_some_and(|size| size.0 == 0);
-            require(!empty, "flow", flow, "a size of 0; use 1b or more")?;
+            rules! { !empty => "flow", flow, "a size of 0; use 1b or more"; }
         }
         Ok(())
     }
@@ -94,14 +96,11 @@ impl Scenario {
     ) -> Result<(), ConfigError> {
         let (count, plural) = (self.links, if self.links == 1 { "" } else { "s" });
         let last = links.map_or(1, |links| links.last);
-        require(
-            last <= count,
-            name,
-            flow,
-            format_args!(
-                "link {last} of a chain of {count} link{plural}; use links up to {count}, or a longer chain"
-            ),
-        )
+        rules! {
+            last <= count => name, flow,
+                "link {last} of a chain of {count} link{plural}; use links up to {count}, or a longer chain";
+        }
+        Ok(())
     }
 
     fn check_rates(&self) -> Result<(), ConfigError> {
@@ -110,9 +109,10 @@ impl Scenario {
             ("steps-down", &self.steps_down, &self.trace_down),
         ] {
             check_order(name, steps)?;
-            if let (Some(step), Some(_)) = (steps.first(), trace) {
-                let message = "not allowed with a trace of the same direction; use one of them";
-                return Err(ConfigError::new(name, step, message));
+            if let Some(step) = steps.first() {
+                rules! {
+                    trace.is_none() => name, step, "not allowed with a trace of the same direction; use one of them";
+                }
             }
         }
         Ok(())
@@ -124,36 +124,30 @@ impl Scenario {
             let source = direction.pick(self.shaper_up, self.shaper_down);
             let [name, flag] = ["modem", "shaper"].map(|name| format!("{name}-{direction}"));
             if let Some(modem) = direction.pick(self.modem_up, self.modem_down) {
-                let message = "not allowed with several links; use --links 1";
-                require(self.links == 1, &name, modem, message)?;
+                rules! { self.links == 1 => &name, modem, "not allowed with several links; use --links 1"; }
             } else {
-                let message = format_args!("needs a modem; add --{name}");
-                require(source == RateSource::Fixed, &flag, source, message)?;
+                rules! { source == RateSource::Fixed => &flag, source, "needs a modem; add --{name}"; }
             }
         }
-        require(
-            self.shaper_up != RateSource::AutorateIngress,
-            "shaper-up",
-            self.shaper_up,
-            "needs packets that arrive from a modem; use it only for --shaper-down",
-        )?;
-        let first = self.steps_delay.first().copied();
-        if let (Some(step), None) = (first, self.modem_up.or(self.modem_down)) {
-            let message = "needs a modem; add --modem-up";
-            return Err(ConfigError::new("steps-delay", step, message));
+        rules! {
+            self.shaper_up != RateSource::AutorateIngress => "shaper-up", self.shaper_up,
+                "needs packets that arrive from a modem; use it only for --shaper-down";
+        }
+        let has_modem = self.modem_up.or(self.modem_down).is_some();
+        if let Some(step) = self.steps_delay.first() {
+            rules! { has_modem => "steps-delay", step, "needs a modem; add --modem-up"; }
         }
         check_order("steps-delay", &self.steps_delay)?;
-        if let Some(rate_profile) = self.rate_profile {
-            let line = self.modem_up.or(self.modem_down);
-            let message = "needs a modem; add --modem-up";
-            require(line.is_some(), "rate-profile", rate_profile, message)?;
+        if let Some(profile) = self.rate_profile {
             let steps = [&self.steps_up, &self.steps_down];
             let others = steps.iter().any(|steps| !steps.is_empty())
                 || !self.steps_delay.is_empty()
                 || self.trace_up.is_some()
                 || self.trace_down.is_some();
-            let message = "not allowed with steps or a trace; use one of them";
-            require(!others, "rate-profile", rate_profile, message)?;
+            rules! {
+                has_modem => "rate-profile", profile, "needs a modem; add --modem-up";
+                !others => "rate-profile", profile, "not allowed with steps or a trace; use one of them";
+            }
         }
         within("clock-drift", self.clock_drift.unwrap_or(0), 0, 1000)?;
         let tick = self.clock_tick.unwrap_or(Duration::MILLISECOND);
@@ -164,25 +158,14 @@ impl Scenario {
     fn check_path(&self) -> Result<(), ConfigError> {
         let (mss, header) = (Octets(self.mss), Octets(self.header));
         within("mss", mss, Octets(88), Octets(65_495))?;
-        require(
-            (40..=80).contains(&self.header) && self.header.is_multiple_of(4),
-            "header",
-            header,
-            "out of range; use a multiple of 4 from 40b to 80b",
-        )?;
-        require(
-            self.charge(self.header) >= self.header,
-            "overhead",
-            self.overhead.unwrap_or_default(),
-            "makes packets shorter than their headers; use 0 or more",
-        )?;
         let max = MAX_IP_LEN.saturating_sub(self.header);
-        require(
-            self.mss <= max,
-            "mss",
-            mss,
-            format_args!("more than {MAX_IP_LEN}b with headers of {header}; use at most {max}b"),
-        )?;
+        rules! {
+            (40..=80).contains(&self.header) && self.header.is_multiple_of(4) =>
+                "header", header, "out of range; use a multiple of 4 from 40b to 80b";
+            self.charge(self.header) >= self.header => "overhead", self.overhead.unwrap_or_default(),
+                "makes packets shorter than their headers; use 0 or more";
+            self.mss <= max => "mss", mss, "more than {MAX_IP_LEN}b with headers of {header}; use at most {max}b";
+        }
         within("flows-up", self.flows_up, 0, 1000)?;
         within("flows-down", self.flows_down, 0, 1000)?;
         within("regenerate", self.regenerate, 0, 16)?;
@@ -193,122 +176,54 @@ impl Scenario {
     fn check_times(&self) -> Result<(), ConfigError> {
         let (duration, warmup) = (self.duration, self.warmup);
         let within = self.start_within.unwrap_or_default();
-        require(
-            within <= duration,
-            "start-within",
-            within,
-            format_args!("more than the duration, {duration}"),
-        )?;
-        require(
-            duration > Duration::ZERO && duration <= MAX_DURATION,
-            "duration",
-            duration,
-            "out of range; use more than 0s and at most 200000s",
-        )?;
-        require(
-            warmup < duration,
-            "warmup",
-            warmup,
-            format_args!("not less than the duration, {duration}"),
-        )?;
         let probe = self.probe.unwrap_or(Duration::MILLISECOND);
-        require(
-            probe >= Duration::MILLISECOND,
-            "probe",
-            probe,
-            "out of range; use 0, or 1ms and more",
-        )
+        rules! {
+            within <= duration => "start-within", within, "more than the duration, {duration}";
+            duration > Duration::ZERO && duration <= MAX_DURATION =>
+                "duration", duration, "out of range; use more than 0s and at most 200000s";
+            warmup < duration => "warmup", warmup, "not less than the duration, {duration}";
+            probe >= Duration::MILLISECOND => "probe", probe, "out of range; use 0, or 1ms and more";
+        }
+        Ok(())
     }
 
     fn check_acks(&self) -> Result<(), ConfigError> {
         let (packets, timeout) = self.ack_policy.parts();
-        require(
-            (1..=64).contains(&packets),
-            "ack-policy",
-            packets,
-            "out of range; use an ACK for 1 to 64 packets",
-        )?;
-        require(
-            self.ack_policy == AckPolicy::EveryPacket || timeout > Duration::ZERO,
-            "ack-policy",
-            timeout,
-            "out of range; use a time above 0s, or \"every-packet\"",
-        )
+        rules! {
+            (1..=64).contains(&packets) => "ack-policy", packets, "out of range; use an ACK for 1 to 64 packets";
+            self.ack_policy == AckPolicy::EveryPacket || timeout > Duration::ZERO =>
+                "ack-policy", timeout, "out of range; use a time above 0s, or \"every-packet\"";
+        }
+        Ok(())
     }
 
     /// Checks the options that congestion controls require or exclude.
     fn check_tcp(&self) -> Result<(), ConfigError> {
         let tcp = self.tcp;
         let only = |has: fn(&Tcp) -> bool| Tcp::joined(Tcp::all_that(has), "and");
-        for (refused, name, value, message) in [
-            (
-                tcp.needs_ecn() && !self.tcp_ecn,
-                "tcp-ecn",
-                false,
-                format!("{tcp} needs ECN; remove this setting, or use reno"),
-            ),
-            (
-                self.accecn && !self.tcp_ecn,
-                "tcp-ecn",
-                false,
-                "AccECN is a form of ECN; remove this setting".into(),
-            ),
-            (
-                self.ace_only && !self.accecn,
-                "accecn",
-                false,
-                "ACE is a field of AccECN; remove this setting".into(),
-            ),
-            (
-                tcp.ecn() == TcpEcn::Unspecified && self.tcp_ecn,
-                "tcp-ecn",
-                true,
-                format!("the specification of {tcp} has no response to ECN; remove this setting"),
-            ),
-            (
-                tcp.paces() && !self.sack,
-                "sack",
-                false,
-                format!("{tcp} needs SACK to measure deliveries; remove this setting"),
-            ),
-            (
-                !tcp.counts_bytes() && self.byte_counting,
-                "byte-counting",
-                true,
-                format!(
-                    "only {} can count bytes; remove this setting",
-                    only(Tcp::counts_bytes)
-                ),
-            ),
-            (
-                !tcp.has_hystart() && self.hystart,
-                "hystart",
-                true,
-                format!(
-                    "only {} have HyStart++; remove this setting",
-                    only(Tcp::has_hystart)
-                ),
-            ),
-        ] {
-            require(!refused, name, value, &message)?;
+        let (count, start) = (only(Tcp::counts_bytes), only(Tcp::has_hystart));
+        rules! {
+            self.tcp_ecn || !tcp.needs_ecn() => "tcp-ecn", false, "{tcp} needs ECN; remove this setting, or use reno";
+            self.tcp_ecn || !self.accecn => "tcp-ecn", false, "AccECN is a form of ECN; remove this setting";
+            self.accecn || !self.ace_only => "accecn", false, "ACE is a field of AccECN; remove this setting";
+            !self.tcp_ecn || tcp.ecn() != TcpEcn::Unspecified =>
+                "tcp-ecn", true, "the specification of {tcp} has no response to ECN; remove this setting";
+            self.sack || !tcp.paces() => "sack", false, "{tcp} needs SACK to measure deliveries; remove this setting";
+            !self.byte_counting || tcp.counts_bytes() =>
+                "byte-counting", true, "only {count} can count bytes; remove this setting";
+            !self.hystart || tcp.has_hystart() => "hystart", true, "only {start} have HyStart++; remove this setting";
         }
         Ok(())
     }
 
     fn check_udp(&self) -> Result<(), ConfigError> {
         for burst in &self.udp {
-            require(
-                (28..=1500).contains(&burst.packet.0),
-                "udp",
-                burst.packet,
-                "out of range; use packets of 28b to 1500b",
-            )?;
-            require(
-                burst.rate.bits_per_sec() / 8 <= burst.packet.0 * UDP_PACKETS_PER_SECOND,
-                "udp",
-                burst,
-                "more than 1000000 packets per second; use a lower rate or larger packets",
-            )?;
+            rules! {
+                (28..=1500).contains(&burst.packet.0) =>
+                    "udp", burst.packet, "out of range; use packets of 28b to 1500b";
+                burst.rate.bits_per_sec() / 8 <= burst.packet.0 * UDP_PACKETS_PER_SECOND =>
+                    "udp", burst, "more than 1000000 packets per second; use a lower rate or larger packets";
+            }
             let stop = burst.stop.unwrap_or_default();
             check_stop("udp", stop, burst.start, burst.stop)?;
             self.check_links("udp", burst, burst.links)?;
@@ -340,26 +255,14 @@ fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Resul
     Err(ConfigError::new(name, &config.qdisc, message))
 }
 
-fn require(
-    holds: bool,
-    name: &str,
-    value: impl fmt::Display,
-    message: impl fmt::Display,
-) -> Result<(), ConfigError> {
-    match holds {
-        true => Ok(()),
-        false => Err(ConfigError::new(name, value, message)),
-    }
-}
-
 fn within<T: PartialOrd + fmt::Display>(
     name: &str,
     value: T,
     min: T,
     max: T,
 ) -> Result<(), ConfigError> {
-    let message = format_args!("out of range; use {min} to {max}");
-    require(value >= min && value <= max, name, &value, message)
+    rules! { value >= min && value <= max => name, &value, "out of range; use {min} to {max}"; }
+    Ok(())
 }
 
 fn check_stop(
@@ -368,8 +271,11 @@ fn check_stop(
     start: Duration,
     stop: Option<Duration>,
 ) -> Result<(), ConfigError> {
-    let message = format_args!("the stop is not later than the start, {start}; write a later stop");
-    require(stop.is_none_or(|stop| stop > start), name, value, message)
+    rules! {
+        stop.is_none_or(|stop| stop > start) =>
+            name, value, "the stop is not later than the start, {start}; write a later stop";
+    }
+    Ok(())
 }
 
 fn check_order<T: fmt::Display>(name: &str, steps: &[Step<T>]) -> Result<(), ConfigError> {
