@@ -11,7 +11,7 @@ use asymq_rates::{Learner, Observed, RateLaw};
 pub(crate) struct Learning {
     learner: Box<Learner>,
     direction: Direction,
-    /// Time of the next step.
+    /// Time of the learner's next step.
     at: Instant,
 }
 

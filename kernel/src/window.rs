@@ -81,7 +81,7 @@ impl Window {
     }
 }
 
-/// Recent statistics of one class.
+/// Rate and sojourn times of one class in the last whole window.
 #[derive(Default)]
 pub(crate) struct Recent {
     /// Sending rate in bit/s.

@@ -1,4 +1,4 @@
-//! Minimum of a delay.
+//! Minimum of a delay over time.
 
 pub(crate) const MS: u64 = 1_000_000;
 

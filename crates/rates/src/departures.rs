@@ -33,7 +33,7 @@ struct Departure {
     stamp: u32,
     at: u64,
     bytes: u64,
-    /// Sequence number of the second packet.
+    /// Sequence number of the second packet's first byte.
     second: u32,
     /// Time in ns between both departures; 0 until the second packet departs.
     later: u32,

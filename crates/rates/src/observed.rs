@@ -25,9 +25,9 @@ pub enum Observed {
 /// Numbers of a TCP segment with timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimedSegment {
-    /// TSval.
+    /// The segment's own timestamp, TSval.
     pub stamp: u32,
-    /// TSecr.
+    /// The echoed timestamp of the peer, TSecr.
     pub echo: u32,
     /// Sequence number of the first byte.
     pub sequence: u32,

@@ -71,7 +71,7 @@ impl ListedFlow {
         Scenario {
             rtt: self.rtt.unwrap_or(scenario.rtt),
             tcp,
-            // QUIC's ACKs carry ranges.
+            // QUIC's ACKs carry ranges, like TCP's ACKs with SACK.
             sack: self.sack.unwrap_or(sack) || self.encapsulation == Encapsulation::Quic,
             // Inherited from the scenario, if the flow's congestion control supports ECN.
             tcp_ecn: match tcp.ecn() {

@@ -27,7 +27,7 @@ pub struct ListedFlow {
     pub size: Option<Bytes>,
     /// Rate at which the application writes payload; unlimited if absent.
     pub rate: Option<Rate>,
-    /// Congestion control.
+    /// Congestion control of the sender.
     pub tcp: Option<Tcp>,
     /// True if the flow uses SACK. If absent, a flow with the scenario's congestion control uses the scenario's value.
     /// Any other flow uses the default of its congestion control.

@@ -13,7 +13,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// Returns the number of links.
+    /// Returns the number of links in the range.
     pub const fn count(self) -> u32 {
         self.last - self.first + 1
     }

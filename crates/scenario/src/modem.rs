@@ -22,7 +22,7 @@ pub struct Modem {
 pub enum ModemBuffer {
     /// Time at the modem's rate at the start.
     Time(Duration),
-    /// Packets or bytes.
+    /// Limit in packets or bytes.
     Limit(Limit),
 }
 

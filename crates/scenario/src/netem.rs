@@ -9,7 +9,7 @@ use std::str::{FromStr, SplitWhitespace};
 /// Loss, delay and reordering of a path, with the parameters and defaults of `tc-netem(8)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Netem {
-    /// Loss of packets.
+    /// Random loss of packets on the path.
     pub loss: Option<Loss>,
     /// Delay of packets that are not lost.
     pub delay: Option<Delay>,

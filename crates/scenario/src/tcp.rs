@@ -82,19 +82,19 @@ macro_rules! congestion_controls {
 }
 
 congestion_controls! {
-    /// RFC 5681 (simulator and lab).
+    /// Reno, RFC 5681 (simulator and lab).
     Reno: Properties {
         // No SACK by default, as in ns-2 and the papers.
         name: "reno", title: "Reno", is_simulated: true, kernel_name: Some("reno"),
         has_sack_by_default: false, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
-    /// RFC 6582 (simulator).
+    /// NewReno, RFC 6582 (simulator).
     Newreno: Properties {
         // Linux recovers by SACK or RACK under any congestion control, so it has no NewReno.
         name: "newreno", title: "NewReno", is_simulated: true, kernel_name: None,
         has_sack_by_default: false, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
-    /// RFC 9438 (simulator and lab).
+    /// CUBIC, RFC 9438 (simulator and lab).
     Cubic: Properties {
         name: "cubic", title: "CUBIC", is_simulated: true, kernel_name: Some("cubic"),
         has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
@@ -105,7 +105,7 @@ congestion_controls! {
         name: "linux", title: "CUBIC of Linux", is_simulated: true, kernel_name: Some("cubic"),
         has_sack_by_default: true, ecn: TcpEcn::AsLoss, counts_bytes: true, has_hystart: true, paces: false,
     },
-    /// RFC 8257 (simulator).
+    /// DCTCP, RFC 8257 (simulator).
     Dctcp: Properties {
         // Linux offers DCTCP only to hosts that use ECN on every connection.
         name: "dctcp", title: "DCTCP", is_simulated: true, kernel_name: None,

@@ -3,7 +3,7 @@
 use asymq_core::catalog::{Either, Kind, Value};
 use asymq_core::units::{Bytes, Duration, Limit, Rate, Share};
 
-/// Unit of fractions.
+/// Fractions are encoded in billionths.
 const BILLION: u64 = 1_000_000_000;
 
 /// Bit that is set for a limit in bytes, and clear for a limit in packets.

@@ -20,11 +20,11 @@ pub enum Width {
 
 /// Numbers of the qdisc's own attributes. Number 1 was the text of older versions, and is refused.
 pub mod id {
-    /// [`VERSION`](super::VERSION).
+    /// Version of the exchange, [`VERSION`](super::VERSION).
     pub const VERSION: u16 = 2;
     /// Values given by the user, as attributes.
     pub const GIVEN: u16 = 3;
-    /// Discipline.
+    /// Discipline: index of its name in [`names`](super::names).
     pub const QDISC: u16 = 4;
     /// Rate of the link in bit/s; for a learnt rate, the current value.
     pub const UP: u16 = 5;
@@ -36,7 +36,7 @@ pub mod id {
     pub const SHAPED: u16 = 8;
     /// True if hosts are identified by addresses before this machine's NAT.
     pub const NAT: u16 = 9;
-    /// Bytes that the link adds.
+    /// Bytes that the link adds to each packet.
     pub const OVERHEAD: u16 = 10;
     /// Minimum bytes charged for a packet.
     pub const MPU: u16 = 11;
@@ -46,19 +46,19 @@ pub mod id {
     pub const BASIS: u16 = 13;
     /// Lowest rate that may be learnt, in bit/s.
     pub const UP_MIN: u16 = 14;
-    /// Highest rate that may be learnt.
+    /// Highest rate that may be learnt, in bit/s.
     pub const UP_MAX: u16 = 15;
     /// Padding to 8 bytes.
     pub const PAD: u16 = 16;
-    /// Classifier.
+    /// Parameter `classifier`.
     pub const CLASSIFIER: u16 = super::FIRST_PARAMETER;
-    /// Division of the buffer.
+    /// Parameter `buffer-split`: the division of the buffer.
     pub const BUFFER_SPLIT: u16 = super::FIRST_PARAMETER + 1;
-    /// Limit of the ACK queue.
+    /// Parameter `ack-limit`: the limit of the ACK queue.
     pub const ACK_LIMIT: u16 = super::FIRST_PARAMETER + 2;
-    /// Limit of the data queue.
+    /// Parameter `data-limit`: the limit of the data queue.
     pub const DATA_LIMIT: u16 = super::FIRST_PARAMETER + 3;
-    /// Maximum bytes between two ACKs of a flow.
+    /// Parameter `max-stretch`: the maximum bytes between two ACKs of a flow.
     pub const MAX_STRETCH: u16 = super::FIRST_PARAMETER + 4;
     /// The ACK queue.
     pub const ACK_QUEUE: u16 = 20;
@@ -254,7 +254,7 @@ pub(crate) fn parameter(id: u16) -> Option<(&'static str, Width)> {
     PARAMETERS.get(usize::from(place)).copied()
 }
 
-/// Default discipline, without its [limits](USUAL_LIMITS).
+/// Discipline of a qdisc that is created without options: SAD, without its [limits](USUAL_LIMITS).
 pub(crate) const USUAL: &[(u16, u64)] = &[
     (id::QDISC, 15),
     (id::UP, 1_000_000_000),
@@ -277,5 +277,5 @@ pub(crate) const USUAL: &[(u16, u64)] = &[
 /// Value of [`id::BUFFER_SPLIT`] for separate limits.
 pub(crate) const SEPARATE: u64 = 1;
 
-/// Attributes of the default discipline's limits: total, ACKs, data.
+/// Attributes of the limits that [`USUAL`] lacks: total, ACKs, data.
 pub(crate) const USUAL_LIMITS: [u16; 3] = [id::BUFFER, id::ACK_LIMIT, id::DATA_LIMIT];

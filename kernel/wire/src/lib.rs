@@ -50,14 +50,14 @@ impl Default for Numbers {
     }
 }
 
-/// Error in numbers.
+/// Error in the numbers that describe a qdisc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireError {
-    /// An attribute is missing.
+    /// The attribute with this number is missing.
     Missing(u16),
-    /// An attribute is out of range.
+    /// The attribute with this number is out of range.
     Invalid(u16),
-    /// No part of the discipline has this attribute.
+    /// No part of the discipline has the attribute with this number.
     Foreign(u16),
     /// There is not enough memory.
     OutOfMemory,

@@ -36,7 +36,7 @@ pub const FIRST_WAIT: Duration = Duration::from_millis(20);
 /// Minimum ramp in bytes: 200 segments. Also the ramp while the downlink's rate is unknown.
 pub(crate) const FIRST_RAMP: u32 = 300_000;
 
-/// Parameters of the controller.
+/// Parameters of [`AckNeed`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckNeedParams {
     /// Capacity of the uplink.

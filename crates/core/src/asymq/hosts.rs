@@ -91,7 +91,7 @@ pub(super) const fn half(flow: u64) -> u32 {
 struct Recent {
     epoch: Epoch,
     current: u32,
-    /// The larger of both numbers.
+    /// The larger of the two epochs' numbers.
     count: u32,
 }
 

@@ -36,7 +36,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns a parameter.
+    /// Returns the value of a parameter.
     ///
     /// # Errors
     /// The parameter is missing: the description is not resolved.

@@ -96,7 +96,7 @@ pub struct Entry {
     pub splits_by_ecn: bool,
     /// The smallest comparison that includes this entry.
     pub shown: Shown,
-    /// Constructor.
+    /// Function that creates the discipline or part.
     pub maker: Maker,
 }
 

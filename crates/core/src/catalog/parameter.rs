@@ -49,7 +49,7 @@ impl Parameter {
         }
     }
 
-    /// Reads a value.
+    /// Reads a value of this parameter.
     ///
     /// # Errors
     /// The text is invalid; the error shows a valid form.

@@ -51,7 +51,7 @@ parameters! {
 pub enum BufferSplit {
     /// Both classes share one limit.
     Shared,
-    /// A limit for each class.
+    /// Each class has a limit of its own.
     Separate,
     /// One buffer is divided between the classes in the ratio of their shares.
     InRatio,

@@ -31,7 +31,7 @@ impl Role {
         self.name()
     }
 
-    /// Default part.
+    /// Name of the part or discipline that a description without this role uses.
     pub const fn default_part(self) -> &'static str {
         match self {
             Self::Qdisc => "droptail",
@@ -46,7 +46,7 @@ impl Role {
         Self::PARTS.into_iter().find(|role| role.key() == key)
     }
 
-    /// Text for `--help`.
+    /// Description of the role in `--help`.
     pub const fn help(self) -> &'static str {
         match self {
             Self::Qdisc => "Queue discipline",

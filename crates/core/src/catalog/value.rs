@@ -111,7 +111,7 @@ pub struct Either {
 }
 
 impl Kind {
-    /// Reads a value.
+    /// Reads a value of this kind.
     ///
     /// # Errors
     /// The text is invalid; the error shows a valid form.

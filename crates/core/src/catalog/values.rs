@@ -52,7 +52,7 @@ impl Values {
         }
     }
 
-    /// Removes a value.
+    /// Removes the value with this name, if there is one.
     pub fn remove(&mut self, name: &str) {
         self.0.retain(|(known, _)| known != name);
     }

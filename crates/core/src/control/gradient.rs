@@ -73,7 +73,7 @@ pub enum UnusedShare {
     EqualShares,
 }
 
-/// Parameters of the controller.
+/// Parameters of the gradient controllers, `acq` and `dcbq`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradientParams {
     /// Uplink capacity, `C_r` or `C_up`.

@@ -44,9 +44,9 @@ impl AckDemand {
 /// Remaining capacity for TCP in each direction, in bit/s (`C_u - R_u^U` and `C_d - R_d^U`, eq. 10).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacities {
-    /// Uplink.
+    /// Remaining uplink capacity in bit/s.
     pub up: f64,
-    /// Downlink.
+    /// Remaining downlink capacity in bit/s.
     pub down: f64,
 }
 

@@ -234,7 +234,7 @@ impl<P: Packet> Egress<P> {
         Some(packet)
     }
 
-    /// The discipline.
+    /// The discipline that queues the packets.
     pub fn qdisc(&self) -> &(dyn Qdisc<P> + Send) {
         &*self.qdisc
     }

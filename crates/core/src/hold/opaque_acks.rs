@@ -63,7 +63,7 @@ pub struct OpaqueAck {
     bytes: u32,
     /// A packet may replace its predecessor only if both have the same number here.
     kind: u32,
-    /// The ECN field.
+    /// The ECN field of the IP header as a number.
     context: u32,
 }
 

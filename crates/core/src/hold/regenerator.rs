@@ -143,9 +143,9 @@ impl Credit {
 struct Held<P> {
     packet: P,
     info: Option<AckInfo>,
-    /// Previous acknowledgement number of the flow.
+    /// Acknowledgement number of the flow's previous ACK.
     previous: u32,
-    /// Step between regenerated numbers.
+    /// Bytes between the acknowledgement numbers of regenerated ACKs.
     step: u32,
     gap: Duration,
     /// Number of ACKs still to regenerate.

@@ -44,7 +44,7 @@ pub(crate) struct Path {
     pub(crate) outer_options: bool,
 }
 
-/// Contents of a frame.
+/// Fields of the frame to build, and its fate on the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) port: u16,

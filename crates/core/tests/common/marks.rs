@@ -45,7 +45,7 @@ pub(crate) struct Marks {
     pub(crate) ce: u32,
     /// Counters of ECT(0), CE and ECT(1), `delivered_ecn_bytes`.
     bytes: [u32; 3],
-    /// `est_ecnfield`.
+    /// Linux's `est_ecnfield`: index of the counter to which new bytes are attributed.
     estimated: Option<usize>,
     /// True once the count has differed from the receiver's.
     pub(crate) confused: bool,

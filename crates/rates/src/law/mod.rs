@@ -78,7 +78,7 @@ pub struct RateLaw {
     capacity: Capacity,
     estimate: Estimate,
     delivered: Delivered,
-    /// Duration of the search.
+    /// Time for which this direction has searched for a higher rate.
     searched: f64,
     /// Rate when the shaper last had a backlog.
     used_rate: f64,

@@ -49,9 +49,9 @@ struct Epoch {
     start: u64,
     /// Time from the start to the plateau in 1/1024 s.
     k: u64,
-    /// Window of the plateau.
+    /// Window of the plateau in segments.
     plateau: u64,
-    /// Window of a Reno sender.
+    /// Window that a Reno sender would have, in segments.
     reno: u64,
     /// Segments acknowledged since `reno` last grew.
     acked: u64,

@@ -84,7 +84,7 @@ impl Received {
     }
 }
 
-/// Counters of a sender.
+/// Counters of a sender: what the receiver has reported so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivered {
     /// `delivered_ce`.

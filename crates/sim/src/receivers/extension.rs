@@ -214,9 +214,9 @@ struct AckDelay {
 }
 
 impl AckDelay {
-    /// `TCP_MAX_QUICKACKS`.
+    /// Number of ACKs sent without delay at the start and after a pause (`TCP_MAX_QUICKACKS`).
     const QUICK: u32 = 16;
-    /// `TCP_ATO_MIN` and `TCP_DELACK_MAX`.
+    /// Bounds of an ACK's delay in ns (`TCP_ATO_MIN` and `TCP_DELACK_MAX`).
     const MIN: u64 = 40_000_000;
     const MAX: u64 = 200_000_000;
 

@@ -539,7 +539,7 @@ mod tests {
 
     #[test]
     fn a_segment_that_is_late_for_a_quarter_of_the_minimum_round_trip_is_lost() {
-        // Step 5: sent at 100 ms, RACK.rtt 102 ms, window 25 ms.
+        // RFC 8985, section 6.2, step 5: sent at 100 ms, RACK.rtt 102 ms, window 25 ms.
         let mut deliveries = rack(&[0, 100, 101]);
         ack(&mut deliveries, 100 * MS, 1, &[]);
         ack(&mut deliveries, 203 * MS, 1, &[(2, 3)]);
@@ -552,7 +552,7 @@ mod tests {
 
     #[test]
     fn the_timer_is_for_the_segment_that_was_sent_last() {
-        // Step 5: the timeout is the maximum over all segments.
+        // RFC 8985, section 6.2, step 5: the timeout is the maximum over all segments.
         let mut deliveries = rack(&[0, 100, 110, 120]);
         ack(&mut deliveries, 100 * MS, 1, &[]);
         ack(&mut deliveries, 220 * MS, 1, &[(3, 4)]);
@@ -561,7 +561,7 @@ mod tests {
 
     #[test]
     fn after_reordering_a_loss_waits_with_any_sack() {
-        // Step 3: segment 2 arrives after segment 3 and was sent only once.
+        // RFC 8985, section 6.2, step 3: segment 2 arrives after segment 3 and was sent only once.
         let mut deliveries = rack(&[0, 100, 100, 100, 200, 200, 200, 200, 200]);
         ack(&mut deliveries, 100 * MS, 1, &[]);
         ack(&mut deliveries, 200 * MS, 1, &[(3, 4)]);
@@ -621,7 +621,7 @@ mod tests {
 
     #[test]
     fn an_answer_before_the_minimum_round_trip_is_to_the_first_transmission() {
-        // Step 2.
+        // RFC 8985, section 6.2, step 2.
         let mut deliveries = rack(&[0, 100, 101, 102]);
         ack(&mut deliveries, 100 * MS, 1, &[]);
         deliveries.on_sent(190 * MS, 1, 100.0);

@@ -17,7 +17,7 @@ pub(crate) struct Rack {
     reordering_seen: bool,
     /// `RACK.reo_wnd_mult` minus one.
     wider: u64,
-    /// `RACK.reo_wnd_persist`.
+    /// Number of further recoveries before the window shrinks again (`RACK.reo_wnd_persist`).
     persist: u32,
     /// DSACKs count again when this number is acknowledged (`RACK.dsack_round`).
     dsack_round: u64,

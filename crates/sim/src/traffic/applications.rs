@@ -71,7 +71,7 @@ pub(crate) struct Application {
 /// Times at which an application writes.
 #[derive(Clone, Debug)]
 pub(crate) enum Pace {
-    /// All at once.
+    /// All data at once, at the start.
     AtOnce,
     /// One segment after each interval of this length in ns.
     Steady(u64),

@@ -1,4 +1,4 @@
-//! Windowed maxima.
+//! Maxima over a window of round trips.
 
 /// Maximum of a value over the last [`ROUNDS`](Self::ROUNDS) round trips, and over the latest one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -8,7 +8,7 @@ pub(super) struct RoundMax {
 }
 
 impl RoundMax {
-    /// `BBR.ExtraAckedFilterLen`.
+    /// Length of the window in round trips (`BBR.ExtraAckedFilterLen`).
     const ROUNDS: usize = 10;
 
     pub(super) fn update(&mut self, round: u64, value: f64) {
