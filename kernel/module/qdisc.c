@@ -4,7 +4,7 @@
  * manages packets (packets.c), memory (host.c), locks and netlink (this file).
  *
  * Every queued packet is in q->waiting, in order of arrival. A change builds a new instance and offers it these packets. After
- * a fault of the Rust half, this list is a FIFO at the shaped rate until the next change.
+ * a fault of the Rust half (a wrong or missing packet), this list is a FIFO at the shaped rate until the next change.
  *
  * Locks, from outermost to innermost: RTNL for changes and dumps; the tree's lock for qlen, backlog and packets that a parent
  * holds (gso_skb); the qdisc's own lock for the instance and its counters. The ingress hook therefore needs only the

@@ -81,7 +81,7 @@ impl Window {
     }
 }
 
-/// Rate and sojourn times of one class in the last whole window.
+/// Rate and sojourn times of one class over the last 10 to 20 seconds.
 #[derive(Default)]
 pub(crate) struct Recent {
     /// Sending rate in bit/s.

@@ -302,7 +302,7 @@ def walk(parent, name, following, inject):
         tree.send(1)
         if tree.refused != refused:
             raise Broken(f"verdict: a filtered arrival below {parent} is told to its sender as a loss")
-        # Deleted while the qdisc waits for its timer.
+        # close() deletes the qdisc while it waits for its timer.
         tree.send(12)
     finally:
         tree.close()

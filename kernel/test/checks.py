@@ -294,7 +294,7 @@ def observer_leaves():
     with contextlib.closing(traffic.End(None, flood, "v1", 20)):
         # Packets without a priority go to the second band.
         text.append(f"follower {removed('ifb0', words, 0x10002, 0x20000, 'v0')}")
-    # One of two, which reads a packet because it queues the flow.
+    # One of two observers; it reads a packet because it queues the packet's flow.
     run("ip link del v0; ip link del ifb0")
     observers(2)
     text.append(f"one of two {removed('v0', netlink.words('aq up 1mbit down 10mbit unshaped'), 0x10001, 0x20000, 'v1', True)}")
@@ -707,7 +707,7 @@ def hosts_behind_nat():
     text, asked = [], {"default": "one host", "nat": "two", "nonat": "one host again"}
     try:
         for word, meaning in asked.items():
-            # The second and the third are changes. The FIFO between them sends the backlog.
+            # The second and the third call change the qdisc. A FIFO set in between sends the backlog.
             if text:
                 asymq("droptail up 1gbit")
                 time.sleep(0.2)

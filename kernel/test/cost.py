@@ -95,7 +95,7 @@ class Vector(ctypes.Structure):
 
 
 class Message(ctypes.Structure):
-    """struct mmsghdr."""
+    """The kernel's struct mmsghdr: a frame for sendmmsg()."""
     _fields_ = [("name", ctypes.c_void_p), ("namelen", ctypes.c_uint), ("iov", ctypes.c_void_p),
                 ("iovlen", ctypes.c_size_t), ("control", ctypes.c_void_p), ("controllen", ctypes.c_size_t),
                 ("flags", ctypes.c_int), ("len", ctypes.c_uint)]

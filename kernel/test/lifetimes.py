@@ -1,5 +1,5 @@
 """Checks of the ends of lifetimes and lists: partly offered backlogs, repeated changes, flows that expire, refused hooks,
-counters of each CPU and beyond 32 bits."""
+counters of each CPU and beyond 32 bits. observer.c defines observers and followers."""
 
 import contextlib
 import errno

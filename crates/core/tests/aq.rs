@@ -229,7 +229,7 @@ fn equal_capacities_lose_no_ack_of_a_full_download() {
     }
 }
 
-/// 0.256 and 10 Mbit/s, for which Fig. 5 shows the collapse.
+/// An uplink of 0.256 Mbit/s and a downlink of 10 Mbit/s, for which AQ's Fig. 5 shows the collapse.
 const fn beyond_equation_11(params: &'static [(&'static str, &'static str)]) -> Given {
     Given {
         up: 256_000,

@@ -190,7 +190,7 @@ fn a_download_has_one_slot_for_acks_of_any_number_of_segments() {
 
 #[test]
 fn the_start_of_a_download_is_acknowledged_without_a_wait() {
-    // 15 000 bytes at the assumed 10 Mbit/s.
+    // 12 ms at the assumed 10 Mbit/s are 15 000 bytes.
     let mut bench = Bench::new(&[("ack-ramp", "12ms")]);
     for number in 0..=12 {
         bench.upload(2);

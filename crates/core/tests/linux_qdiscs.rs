@@ -390,7 +390,7 @@ fn cake_is_linuxs() {
             load,
             &["over-limit", "aqm"],
         );
-        // Sixteen sets of eight ways, with forty flows in each.
+        // Sixteen sets with eight queues each; forty flows collide in each set.
         let colliding = Load {
             flows: 640,
             stride: 64,

@@ -84,8 +84,8 @@ impl Kind {
     }
 }
 
-/// `sends` returns the packets that arrive in a slot. Five other flows always have packets queued. Returns for each
-/// packet the slot of its departure, and its wait in slots.
+/// `sends` returns the packets that arrive in a slot, the time of one packet. Five other flows always have packets
+/// queued. Returns for each packet the slot of its departure, and its wait in slots.
 fn waits<T: IntoIterator<Item = Kind>>(sends: impl Fn(u64) -> T) -> Vec<(Kind, u64, u64)> {
     let config = golden::config(&Standard, "asymq").unwrap();
     let mut qdisc = Standard.build::<Numbered>(&config).unwrap();

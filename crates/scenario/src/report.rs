@@ -40,7 +40,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// This version of asymq, with the name of its driver.
+    /// Describes this version of asymq and its driver, `sim` or `lab`.
     pub fn new(driver: &str) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -340,7 +340,7 @@ pub struct Extent {
 }
 
 impl Goodput {
-    /// Makes the goodput of these uploads and downloads, in bit/s.
+    /// Creates the goodput of these uploads and downloads, in bit/s.
     pub fn new(up: Vec<f64>, down: Vec<f64>) -> Self {
         let of =
             |index: fn(&[f64]) -> f64, rates: &[f64]| (!rates.is_empty()).then(|| index(rates));
@@ -456,7 +456,7 @@ impl Report {
     /// Version of the result format.
     pub const FORMAT: u32 = 3;
 
-    /// Makes a report of `runs`, and computes their means and standard deviations.
+    /// Creates a report of `runs`, and computes their means and standard deviations.
     pub fn new(tool: Tool, scenario: Scenario, mut runs: Vec<Run>) -> Self {
         for Run { summary, .. } in &mut runs {
             let of = |direction| DirectionReport::completion(&scenario, &summary.flows, direction);

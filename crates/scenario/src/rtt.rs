@@ -13,7 +13,7 @@ pub struct RttRange {
 }
 
 impl RttRange {
-    /// Makes the range with a single round-trip time.
+    /// Creates the range that contains only this round-trip time.
     pub const fn fixed(rtt: Duration) -> Self {
         Self { min: rtt, max: rtt }
     }

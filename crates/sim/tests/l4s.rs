@@ -55,7 +55,7 @@ fn dctcp_at_its_smallest_window_is_marked_with_a_packet_behind() {
     let links = "--qdisc asymq --up 2mbit --down 40mbit --rtt 40ms --tcp cubic";
     let summary = run(&format!("{links} {flows}")).summary;
     let wait = summary.flows.last().unwrap().sojourn_ms.unwrap();
-    // Two rounds of six flows, 36 ms each.
+    // Two rounds; in a round of 36 ms, each of the six flows sends one packet.
     assert!(wait.p50 < 72.0, "{wait:?}");
 }
 

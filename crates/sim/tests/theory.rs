@@ -5,7 +5,7 @@ use asymq_core::{Duration, Limit, Reason};
 use asymq_scenario::{Run, Scenario, Tcp};
 use asymq_sim::{RunOptions, STANDARD};
 
-/// No flows, 100 ms, buffers of 100 packets and DropTail, with the changes that `change` makes.
+/// Scenario without flows: a round trip of 100 ms, buffers of 100 packets, DropTail; `change` changes it.
 fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut scenario = resolved("1mbit", 100);
     change(&mut scenario);

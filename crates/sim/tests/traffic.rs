@@ -91,7 +91,7 @@ fn every_tcp_fills_a_link_of_its_own() {
 
 #[test]
 fn time_never_goes_back_at_a_queue_while_the_other_direction_is_idle() {
-    // Links assert this in debug builds. The uplink holds 0.6 s, and ACKs return after 20 ms.
+    // In debug builds, links assert that time never goes back. The uplink holds 0.6 s, and ACKs return after 20 ms.
     let idle = "--flows-down 0 --flows-up 3 --rtt 20ms --duration 10s --warmup 0s";
     assert_eq!(run(idle).summary.down.data, 0.0);
     assert_eq!(run(&format!("{idle} --links 3")).summary.down.data, 0.0);

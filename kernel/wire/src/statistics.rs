@@ -32,7 +32,7 @@ pub const FIRST: u16 = 2;
 pub mod id {
     /// [`VERSION`](crate::VERSION).
     pub const VERSION: u16 = 2;
-    /// Faults since the last change, if any.
+    /// Number of faults since the last change; absent without faults.
     pub const FAILED: u16 = 3;
     /// The first list; other lists follow.
     pub const FIRST_LIST: u16 = 4;

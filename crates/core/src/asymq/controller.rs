@@ -410,7 +410,7 @@ mod tests {
             let mut bench = Bench::new(assumed);
             bench.run(15, 0.05, 0.95, 9.0);
             let before = bench.capacity();
-            // 250 ms at a gigabit, in three steps.
+            // A burst of 250 ms at 1 Gbit/s, spread over three of the controller's steps.
             for rate in [500.0, 1000.0, 1000.0] {
                 bench.controller.down.push(rate * 1e6 / 8.0);
             }

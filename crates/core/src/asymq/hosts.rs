@@ -219,7 +219,7 @@ impl Hosts {
         }
     }
 
-    /// Returns a host's idle clock. It runs while other hosts use this host's part of the link.
+    /// Returns a host's idle clock, which runs while other hosts use this host's part of the link.
     #[inline]
     pub(super) fn idle(&self, host: Host) -> Duration {
         let load = self.loads.get(host.index());

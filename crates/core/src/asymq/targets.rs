@@ -155,7 +155,7 @@ mod tests {
     use crate::asymq::target::tests::PARAMS;
     use alloc::vec::Vec;
 
-    /// Returns the signals for a random sequence of packets, from a target in the table or from a separate target.
+    /// Returns the signals for a random sequence of packets, from a target in the pool or from a separate target.
     fn course(mut leaves: impl FnMut(Instant, Duration, u64) -> Signal) -> Vec<Signal> {
         let mut random = crate::decide::random::SplitMix64::new(5);
         (1..20_000)

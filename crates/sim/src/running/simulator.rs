@@ -125,7 +125,7 @@ impl<'a> Simulator<'a> {
     }
 }
 
-/// Makes a report of `runs`, which [`Simulator::run`] performed one by one for `scenario`.
+/// Creates a report of `runs`, which [`Simulator::run`] performed one by one for `scenario`.
 pub fn report(scenario: &Scenario, runs: Vec<Run>) -> Report {
     Report::new(Tool::new("sim"), scenario.clone(), runs)
 }

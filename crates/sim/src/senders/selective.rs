@@ -71,7 +71,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
             congestion.on_lost(now, &lost);
         });
         let (in_flight, lost_again) = (sample.in_flight, deliveries.lost_again());
-        // The head was retransmitted after the SACKed segment was sent, so the head's ACK is still on its way.
+        // The lowest segment was retransmitted after the SACKed one was sent, so its ACK may still be on the way.
         let waits = deliveries.oldest() > sample.rtt.map(|rtt| now - rtt);
         if let Some(rtt) = sample.rtt {
             self.rtt.sample_each(rtt, una, self.end);
@@ -533,7 +533,7 @@ mod tests {
 
     #[test]
     fn a_loss_among_the_last_segments_is_found_by_time_and_not_by_the_retransmission_timer() {
-        // Section 3.2: a single SACK arrives, then the reordering timer expires.
+        // RFC 8985, section 3.2: a single SACK arrives, then the reordering timer expires.
         let mut wire = Wire::new(4);
         wire.now = RTT;
         wire.ack(1, &[]);
@@ -548,7 +548,7 @@ mod tests {
 
     #[test]
     fn a_lost_tail_is_probed_two_round_trips_after_the_last_segment() {
-        // Section 7.2: PTO is 2 SRTT. Section 7.3: without new data, the probe is the last segment.
+        // RFC 8985, 7.2: the probe timeout is 2 SRTT; 7.3: without new data, the probe is the last segment.
         let mut wire = Wire::new(4);
         wire.now = RTT;
         wire.ack(1, &[]);
@@ -587,7 +587,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_a_probe_repairs_reduces_the_window_and_a_probe_that_arrives_twice_does_not() {
-        // Section 7.4.2: a DSACK shows that the tail was not lost.
+        // RFC 8985, section 7.4.2: a DSACK shows that the tail was not lost.
         for (dsack, window) in [(false, 2.0), (true, 3.0)] {
             let mut wire = Wire::new(4);
             wire.now = RTT;

@@ -3,7 +3,7 @@
 /// Performs one step of Newton's method from `root` towards `1 / sqrt(count)`, in units of 2^-32.
 pub(super) const fn newton(root: u32, count: u32) -> u32 {
     let square = ((root as u64 * root as u64) >> 32) as u32;
-    // At most 3 in units of 2^-34, so that the product fits in 64 bits. Far from the root the slope may be negative.
+    // At most 3 in units of 2^-30, so that the product fits in 64 bits. Far from the root the slope may be negative.
     let slope = (3u64 << 32).wrapping_sub(count as u64 * square as u64) >> 2;
     (slope.wrapping_mul(root as u64) >> 31) as u32
 }

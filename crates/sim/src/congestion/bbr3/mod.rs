@@ -152,7 +152,7 @@ impl Bbr3 {
         Self {
             window: 1.0,
             initial_window: 1.0,
-            // A window of one segment in 1 ms.
+            // One window (a segment) per ms: before the first sample, the draft assumes a round trip of 1 ms.
             pacing_rate: STARTUP_GAIN * 1000.0,
             random: SplitMix64::new(seed),
             bw_shortterm: f64::INFINITY,
