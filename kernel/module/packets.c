@@ -42,7 +42,7 @@ bool asymq_host_before_nat(const struct sk_buff *skb, __be32 *ends)
 
 /*
  * Disables the instance until the next change. Its memory and counters stay until then. Queued packets are subtracted
- * from the counters.
+ * from its counters of arrivals.
  */
 void asymq_fault(struct asymq_sched *q)
 {
@@ -58,7 +58,7 @@ void asymq_fault(struct asymq_sched *q)
 		q->rate = learnt;
 }
 
-/* Raises a fault if Rust returned a packet that is not in this list. */
+/* Raises a fault if Rust named a packet that is not in this list. */
 static inline void asymq_judge(struct asymq_sched *q)
 {
 	if (likely(!q->foreign))

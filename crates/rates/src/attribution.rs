@@ -52,7 +52,7 @@ pub(crate) struct Attribution {
 }
 
 /// Returns the candidate among the directions with enough traffic: the direction with the larger ratio of rate to last
-/// known capacity. If a capacity is unknown, compares the rates, scaled by `DOWN_TO_UP`.
+/// known capacity. If a capacity is unknown, compares the delivered rates, scaled by `DOWN_TO_UP`.
 fn candidate(laws: &Laws) -> Option<Direction> {
     let loaded = |direction: Direction| {
         let law = laws[direction as usize].as_ref()?;

@@ -1,4 +1,4 @@
-//! Delivery rate of a line.
+//! Rate at which a line has delivered data recently.
 
 /// Number of stored seconds. The best of them gives the lower bound of the rate.
 const SECONDS: usize = 10;
@@ -13,7 +13,7 @@ pub(crate) struct Delivered {
     /// Mean rates over the averaging times `RECENT` and `SUSTAINED`.
     pub(crate) recent: f64,
     pub(crate) sustained: f64,
-    /// Bits in each of the last seconds, the current second first.
+    /// Bits per ms in each of the last seconds, the current second first.
     seconds: [f64; SECONDS],
     /// Age of the current second in ms.
     age: f64,

@@ -4,7 +4,7 @@ use crate::base::MS;
 
 /// Common resolutions of servers' timestamp clocks in ns.
 const TICKS: [i64; 4] = [1_000, 1_000_000, 4_000_000, 10_000_000];
-/// Age of a flow in ns at the first measurement of the server's resolution; the last measurement is at `LAST_CHECK`.
+/// Age of a flow in ns at the first measurement of the clock's tick; the first one after `LAST_CHECK` is the last.
 const FIRST_CHECK: i64 = 100 * MS as i64;
 const LAST_CHECK: i64 = 10_000 * MS as i64;
 

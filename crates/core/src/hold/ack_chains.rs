@@ -208,8 +208,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// Returns the rule, if any, that a replacement by `newer` would violate: at most `max_stretch` new bytes, and no
-    /// hidden mark.
+    /// Returns the group of the rule, if any, that a replacement by `newer` would violate: at most `max_stretch` new
+    /// bytes, and no hidden mark.
     fn bound(
         state: &FlowState,
         newer: &AckInfo,

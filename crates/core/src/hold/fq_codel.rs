@@ -99,8 +99,8 @@ impl<P: Packet> FqCodel<P> {
         drops > 0
     }
 
-    /// Returns the flow to serve, whose queue may be empty. A flow with a negative deficit gets its quantum and moves
-    /// to the end of its list.
+    /// Returns the list and the number of the flow to serve, whose queue may be empty. A flow without a positive
+    /// deficit gets its quantum and moves to the end of the old flows.
     fn turn(&mut self) -> Option<(u32, u32)> {
         loop {
             let (list, number) = match self.rounds.first(NEW) {

@@ -165,7 +165,7 @@ type Due = Reverse<(Instant, u64, Place)>;
 /// held packet occupies one place.
 ///
 /// ACKs are regenerated only for data that was [observed](Self::observe) in the other direction and that no earlier ACK
-/// has claimed. So a flow's ACKs never exceed its data segments times the factor, even with forged numbers.
+/// has claimed. So a flow's regenerated ACKs never exceed its data segments times the factor, even with forged numbers.
 #[derive(Clone, Debug)]
 pub struct Regenerator<P> {
     params: RegeneratorParams,
@@ -270,7 +270,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         }
     }
 
-    /// Plans the ACKs to regenerate before this ACK: their count, the time of the first, the gap, and the first number.
+    /// Plans the ACKs to regenerate before this ACK: count, time of the first, gap, and the number before the first.
     fn plan(&mut self, now: Instant, flow: Flow, info: &AckInfo) -> Plan {
         let params = self.params;
         let nothing = Plan {

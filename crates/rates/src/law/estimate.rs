@@ -34,7 +34,7 @@ pub(super) struct Through {
 pub(super) struct Estimate {
     // On the heap, because a new law is built on the stack, which is small in a kernel.
     history: Box<[Option<Interval>; HISTORY]>,
-    /// Number of consecutive intervals with a queue, up to `HISTORY`.
+    /// Number of intervals since the latest sample without a queue, up to `HISTORY`.
     queued: usize,
     /// Time since the latest sample.
     pub(super) since_sample: f64,

@@ -185,7 +185,7 @@ impl RateLaw {
         TUNING.blind_after_ms + answers.min(TUNING.max_blind_queues_ms)
     }
 
-    /// If the state is `Full`, leaves it and resumes near the capacity.
+    /// If the state is `Full`, raises the rate to near the capacity; the caller then leaves the state.
     fn end_full(&mut self) {
         if self.is_full() {
             self.rate = self.rate.max(self.capacity.resume_rate());

@@ -122,7 +122,7 @@ impl<O: Options> Link<O> {
         }
     }
 
-    /// The link's rate, if it is constant.
+    /// The link's rate; with a schedule, the initial rate.
     pub(crate) fn rate(&self) -> Rate {
         self.rate
     }
@@ -283,8 +283,8 @@ impl<O: Options> Link<O> {
         meters
     }
 
-    /// Number of ACKs that were not filtered although a later ACK was queued, by rule; `None` if the discipline does
-    /// not count them.
+    /// Number of ACKs that were not filtered although a later ACK was queued, by group of rules; `None` if the
+    /// discipline does not count them.
     pub(crate) fn unfiltered(&self) -> Option<[u64; Unfiltered::ALL.len()]> {
         let mut counts = None;
         self.egress.qdisc().probe(&mut |variable, reading| {

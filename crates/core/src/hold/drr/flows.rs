@@ -45,7 +45,7 @@ impl Isolation {
         }
     }
 
-    /// Returns the side of the hosts at home: destinations with `dual-dsthost` (for downlinks), otherwise sources.
+    /// Returns the home side if hosts get equal shares: destinations for `dual-dsthost` (downlinks), else sources.
     pub(crate) const fn home(self) -> Option<usize> {
         match self.of_hosts() {
             [true, _] => Some(0),

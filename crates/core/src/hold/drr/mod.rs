@@ -223,7 +223,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         self.flows.quantum(number, quantum, dither)
     }
 
-    /// Adds a flow with a packet to a list. A flow that was in no list starts as sparse; `choose` returns the list,
+    /// Adds a flow with a packet to a list. An inactive or decaying flow starts as sparse; `choose` returns the list,
     /// given the flow's quantum.
     pub(crate) fn join(
         &mut self,
@@ -242,7 +242,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// Like [`join`](Self::join), for a flow that was in no list.
+    /// Like [`join`](Self::join), for an inactive or decaying flow.
     #[inline(always)]
     pub(crate) fn open(
         &mut self,
