@@ -46,7 +46,7 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
         let of = |(verdict, _): &(Verdict, _)| format!("- *{verdict}*: {}", meaning(*verdict));
         let words = words().map(|(word, meaning)| format!("- *{word}*: {meaning}"));
         let known: Vec<String> = counts.iter().map(of).chain(words).collect();
-        text.line(&format!("\nIn this page:\n\n{}", known.join("\n")));
+        text.line(&format!("\nOn this page:\n\n{}", known.join("\n")));
         if columns.len() > 0 {
             let of = |f: &&Finding<'_>, verdict| columns.second(f).unwrap_or(f.verdict) == verdict;
             let with = Verdict::ALL.map(|v| (all().filter(|f| of(f, v)).count(), v));

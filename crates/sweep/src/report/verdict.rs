@@ -47,9 +47,9 @@ pub(super) const fn meaning(verdict: Verdict) -> &'static str {
 const WORDS: &str = "\
 within a of b: the tolerance is a; b is the effect that the text states, at least three times a.
 as printed a: the paper prints values in steps of a; the tolerance is at most half a step.
-not, not certainly (before a comparison): the interval lies outside the range, or contains an end of the range.
-settled: measured after the transient at the start of a run (MSER-5), which counts as at most half of the run; (not): in most runs the transient is longer, or values drift after it.
-made-up: missed service that a class without borrowing may catch up on.";
+not / not certainly (before a comparison): the interval lies outside the range / contains an end of the range.
+settled: measured after the transient at the start of a run, which is at most half of the run (MSER-5). (not) means that most runs are not steady after it.
+made-up: missed service that a class without borrowing may make up for.";
 
 /// Returns [`WORDS`], each with its meaning.
 pub(super) fn words() -> impl Iterator<Item = (&'static str, &'static str)> {
