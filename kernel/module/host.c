@@ -282,7 +282,7 @@ void asymq_host_free(void *place, size_t size)
 
 /*
  * Rust reads Ethernet frames. A packet without an Ethernet header gets one whose addresses are zero. A tag that the
- * device will insert is omitted, because Rust does not read it. Linear packets are not copied.
+ * device will insert is omitted, because Rust does not read it. A linear packet that has an Ethernet header is not copied.
  */
 void asymq_frame(struct sk_buff *skb, bool ingress, u8 *scratch, size_t capacity,
 		 struct asymq_frame *frame)

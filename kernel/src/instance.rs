@@ -30,7 +30,7 @@ pub(crate) struct Instance {
     learning: Option<Learning>,
     /// True if the buffer bounds only the FIFO after a fault.
     separate: bool,
-    /// Rules of the defaults that depend on the link; `None` if there are too many. `line` is the line of these defaults.
+    /// Rules of the defaults that depend on the link; `None` if too many. `line` has their rates and their buffer.
     rules: Option<[Option<Rule>; 3]>,
     line: (Rate, Option<Rate>, Limit),
 }

@@ -182,7 +182,7 @@ impl DirectionReport {
         (acks > 0).then(|| payload / acks as f64)
     }
 
-    /// Returns the results of the flows whose data travels in `direction`, and of the queue; the driver adds the others.
+    /// Returns the results of the flows whose data travels in `direction`, and of the queue; the driver adds the rest.
     pub fn of(flows: &[FlowResult], direction: Direction, fates: Fates) -> Self {
         let flows = || flows.iter().filter(|flow| flow.direction == direction);
         Self {
@@ -379,7 +379,7 @@ impl Summary {
     /// Queueing delay above which a packet of the probe counts as late, because a call then suffers.
     pub const LATE: Duration = Duration::from_millis(50);
 
-    /// Computes the summary from the two directions, the flows, and the probe's delays, each the sum of both directions.
+    /// Computes the summary from both directions, the flows, and the probe's delays, each the sum of both directions.
     pub fn of(
         [up, down]: [DirectionReport; 2],
         flows: Vec<FlowResult>,

@@ -82,8 +82,8 @@ impl<P: Packet> Isolated<P> {
         Some(())
     }
 
-    /// Chooses the queue whose oldest packet leaves, applies its AQM, and accounts for the packet. Returns the queue and
-    /// the packet's length.
+    /// Chooses the queue whose oldest packet leaves, applies its AQM, and accounts for the packet. Returns the queue
+    /// and the packet's length.
     #[inline(always)]
     pub(super) fn admit_oldest(
         &mut self,

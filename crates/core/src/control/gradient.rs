@@ -50,8 +50,8 @@ impl Gamma {
     /// Maximum step in (kbit/s)^2; fits the number format of `tc`.
     pub const MAX: f64 = 1e9;
 
-    /// Default steps of ACQ and of DCBQ. They scale with the link's rate, because the papers' numbers suit only links of
-    /// a few hundred kbit/s.
+    /// Default steps of ACQ and of DCBQ. They scale with the link's rate, because the papers' numbers suit only links
+    /// of a few hundred kbit/s.
     pub fn usual(link: Rate) -> [Self; 2] {
         let up = link.bits_per_sec() as f64 / 1000.0;
         let rate = Rate::from_bits_per_sec(link.bits_per_sec() / 2000);

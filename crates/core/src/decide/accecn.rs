@@ -42,7 +42,7 @@ pub(crate) enum Reader {
 }
 
 impl AccEcn {
-    /// Returns a bit per counter that has grown since `older`; `None` if the kinds differ or a counter decreased.
+    /// Returns a bit per counter that has grown since `older`; `None` if kind or length differs, or a counter fell.
     fn advances(&self, older: &Self) -> Option<u8> {
         const HALF: u32 = 1 << 23;
         if self.order != older.order || self.fields != older.fields {

@@ -170,8 +170,8 @@ impl AckInfo {
             .fold(cumulative, u32::saturating_add)
     }
 
-    /// Returns the group of rules that forbids dropping `older` for this later ACK of a flow. Returns `None` if this ACK
-    /// contains all information of `older`. The module's documentation lists the rules.
+    /// Returns the group of rules that forbids dropping `older` for this later ACK of a flow. Returns `None` if this
+    /// ACK contains all information of `older`. The module's documentation lists the rules.
     ///
     /// `previous` is the ACK sent before `older`, if the sender processes that ACK. An ACK has room for only a few SACK
     /// ranges, so `previous` may report ranges that this ACK lacks.

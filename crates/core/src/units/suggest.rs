@@ -57,8 +57,8 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     Some(either(&near.collect::<Vec<_>>()))
 }
 
-/// Number of characters to insert, remove or replace, or of neighbours to swap (optimal string alignment). Ignores case,
-/// and treats `_` as `-`.
+/// Number of characters to insert, remove or replace, or of neighbours to swap (optimal string alignment). Ignores
+/// case, and treats `_` as `-`.
 fn distance(one: &str, other: &str) -> usize {
     let letters = |word: &str| -> Vec<char> {
         let same = word.chars().map(|c| if c == '_' { '-' } else { c });

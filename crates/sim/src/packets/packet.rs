@@ -378,7 +378,7 @@ impl Layout {
         self.headers.of(kind).len
     }
 
-    /// Index of the packet's conversation.
+    /// Index of the layout's conversation.
     pub(crate) fn conversation(&self) -> usize {
         match self.encapsulation.tunnel() {
             Some(_) => self.headers.of(Kind::Data).ack as usize,

@@ -207,14 +207,14 @@ struct AckDelay {
     timeout: u64,
     /// Arrival of the last segment.
     last: u64,
-    /// The round-trip time of the handshake.
+    /// The round-trip time of the handshake: from the SYN to the first data.
     rtt: u64,
     /// The lowest missing segment, and the number of its duplicate ACKs, up to the limit.
     duplicates: (u64, u32),
 }
 
 impl AckDelay {
-    /// Number of ACKs sent without delay at the start and after a pause (`TCP_MAX_QUICKACKS`).
+    /// Number of ACKs sent at once at the start, after a pause and after a duplicate (`TCP_MAX_QUICKACKS`).
     const QUICK: u32 = 16;
     /// Bounds of an ACK's delay in ns (`TCP_ATO_MIN` and `TCP_DELACK_MAX`).
     const MIN: u64 = 40_000_000;

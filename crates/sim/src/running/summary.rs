@@ -61,7 +61,7 @@ struct Used {
 }
 
 impl Used {
-    /// Computes the utilization from `meters` up to `now`. `capacity` is in bytes, and present if the link's rate changes.
+    /// Computes the utilization from `meters` up to `now`. `capacity` is in bytes; present if the link's rate changes.
     fn new(meters: &Meters, now: u64, capacity: Option<f64>) -> Self {
         let amount = |class| match capacity {
             None => meters.busy.of(class).as_nanos() as f64,

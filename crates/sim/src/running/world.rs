@@ -227,7 +227,7 @@ impl<'a, V: Variant> World<'a, V> {
         }
     }
 
-    /// Sets the rates of the shapers before modems.
+    /// Sets the rates of the shapers, if the line has modems.
     #[cold]
     fn move_rates(&mut self, now: u64) {
         if let Some(line) = &mut self.line {

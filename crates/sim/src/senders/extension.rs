@@ -160,8 +160,8 @@ pub(crate) trait Sending {
         self.full().is_some_and(|full| full.timestamps)
     }
 
-    /// Returns the send time of the segment that triggered an ACK with the number `ack`; `None` if the ACK gives no RTT sample.
-    /// `end` is the number after the highest segment sent.
+    /// Returns the send time of the segment that triggered an ACK with the number `ack`; `None` if the ACK gives no RTT
+    /// sample. `end` is the number after the highest segment sent.
     #[inline]
     fn sent_at(&mut self, ack: u64, end: u64, options: &Self::Options) -> Option<u64> {
         let full = self.full_mut()?;

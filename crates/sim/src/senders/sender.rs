@@ -160,7 +160,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         self.send_window(now, u64::MAX, out);
     }
 
-    /// Processes an acknowledgement up to `ack`.
+    /// Processes an ACK; `segment` has its number and options.
     #[inline(always)]
     pub(crate) fn on_ack(
         &mut self,
@@ -343,8 +343,8 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Called when the pacer permits a segment, or when the retransmission timer expires (RFC 6298, 5.4 to 5.6; RFC
-    /// 5681, section 3.1).
+    /// Called when the pacer permits a segment, or when a timer expires: RACK-TLP's, or the retransmission timer (RFC
+    /// 6298, 5.4 to 5.6; RFC 5681, section 3.1).
     pub(crate) fn on_timeout(&mut self, now: u64, out: &mut impl Outbox<E::Options>) {
         if now < self.deadline && self.extension.wakes() <= now {
             return self.on_pace(now, out);

@@ -118,7 +118,7 @@ impl<'a> Ip<'a> {
         const FRAGMENT: u8 = 44;
         const DESTINATION: u8 = 60;
         const MOBILITY: u8 = 135;
-        // RFC 8200 section 4.1 lists seven headers; longer chains are refused.
+        // RFC 8200, section 4.1, lists seven headers; chains of more than eight are refused.
         const MOST: usize = 8;
         for _ in 0..=MOST {
             let len = match self.protocol {

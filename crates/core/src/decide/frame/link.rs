@@ -6,7 +6,7 @@ use super::ip::Version;
 pub(super) struct Link {
     /// Length of the link header in bytes.
     pub(super) len: usize,
-    /// VLAN identifiers and PPPoE session, 16 bits each. Equal addresses in different scopes are different hosts.
+    /// VLAN identifiers and PPPoE session, 16 bits each. Equal addresses in different scopes are different flows.
     pub(super) scope: u64,
     /// IP version of the payload, if any.
     pub(super) carries: Option<Version>,
