@@ -31,7 +31,7 @@ pub enum ChangeError {
 }
 
 impl Changer {
-    /// Returns a handle, and the gateway's end of its channel.
+    /// Returns a handle and the receiving end of its channel, for the gateway.
     pub(crate) fn new(catalog: &'static dyn Build<Frame>) -> io::Result<(Self, Receiver<Request>)> {
         let (requester, requests) = mpsc::channel();
         let changer = Self {
@@ -42,7 +42,7 @@ impl Changer {
         Ok((changer, requests))
     }
 
-    /// Builds `config` on the calling thread, and waits until the gateway runs it. Also frees the replaced parts.
+    /// Builds `config` on the calling thread, and waits until the gateway uses it. Then frees the replaced parts.
     pub fn change(&self, config: &LinkConfig) -> Result<Handover, ChangeError> {
         let link = config.build(self.catalog)?;
         let (done, answer) = mpsc::channel();

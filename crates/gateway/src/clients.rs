@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 pub(crate) struct Limits {
     /// Maximum number of simultaneous clients.
     pub(crate) clients: usize,
-    /// Maximum bytes of a request.
+    /// Maximum length of a request in bytes.
     pub(crate) request: usize,
-    /// Maximum time of a connection.
+    /// Maximum duration of a connection.
     pub(crate) time: Duration,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum RequestState {
     TimedOut,
 }
 
-/// Returns the answer to a request. `None` means that more bytes are needed; a client that cannot send more is closed.
+/// Returns the answer to a request. `None` asks for more bytes; if the client cannot send more, it is closed.
 pub(crate) type Answer<'a> = &'a mut dyn FnMut(&[u8], RequestState) -> Option<Vec<u8>>;
 
 pub(crate) struct Clients {
@@ -56,7 +56,7 @@ enum State {
     Draining(usize),
 }
 
-/// Maximum bytes discarded after the answer.
+/// Maximum number of bytes discarded after the answer.
 const MAX_DRAINED: usize = 1 << 18;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -208,7 +208,7 @@ impl Client {
         if let State::Reading(request) = &self.state
             && let Some(answer) = answer(request, RequestState::TimedOut)
         {
-            // The client is closed in any case.
+            // The connection is closed in any case.
             let _ = self.stream.write(&answer);
         }
     }

@@ -33,7 +33,7 @@ pub struct LinkConfig {
     pub down: Option<Rate>,
     /// Ranges of learnt rates, up and down; `None` for a fixed rate.
     pub auto: [Option<RateRange>; 2],
-    /// Host that gets echo requests while passing packets show no delays.
+    /// Host that receives echo requests while the forwarded packets yield no delay samples.
     pub rate_probe: Option<Ipv4Addr>,
     /// Bytes that the link adds to a packet.
     pub overhead: Overhead,
@@ -54,7 +54,7 @@ pub struct LinkError {
 }
 
 impl LinkError {
-    /// Converts the error of a stage.
+    /// Returns a function that adds `direction` to the error of a stage.
     pub fn of(direction: &'static str) -> impl FnOnce(BuildError) -> Self {
         move |source| Self { direction, source }
     }

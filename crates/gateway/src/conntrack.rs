@@ -31,7 +31,7 @@ pub struct HostsBehindNat {
     pub tracked: bool,
     /// Number of connections whose host is known.
     pub connections: u64,
-    /// Number of connections without a free slot. Some took another's slot; the others count as the router's own.
+    /// Number of connections that found no free slot. Some replaced another; the rest count as the router's own.
     pub refused: u64,
 }
 

@@ -29,7 +29,7 @@ const LIMITS: Limits = Limits {
 };
 /// Time limit of [`request_change`].
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
-/// Maximum bytes of an answer.
+/// Maximum length of an answer in bytes.
 const MAX_ANSWER: usize = 1 << 22;
 
 /// Keeps the settings of a running gateway, and parses requests for new settings.

@@ -221,7 +221,7 @@ impl DirectionState {
     }
 }
 
-/// Counts frames that a regenerator drops.
+/// Sink that counts the frames that a regenerator drops.
 struct Leaving<'a>(&'a mut Meters);
 
 impl Sink<Frame> for Leaving<'_> {

@@ -41,7 +41,7 @@ pub enum GatewayError {
 }
 
 impl GatewayError {
-    /// Converts the error of a system call.
+    /// Returns a function that adds `action` to the error of a system call.
     pub fn during(action: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { action, source }
     }

@@ -15,7 +15,7 @@ impl FailOpen {
         Self { wanted, hold: None }
     }
 
-    /// Blocks the kernel's bridge until this process ends, or removes an unwanted one. True if the kernel was bridging.
+    /// Blocks the kernel's bridge until this process ends, or removes an unwanted bridge. Returns true if one existed.
     pub(crate) fn take_over(&mut self, [wan, lan]: &[Link; 2]) -> io::Result<bool> {
         self.hold = None;
         let (Some(lan_index), Some(wan_index)) = (lan.index(), wan.index()) else {

@@ -31,7 +31,7 @@ pub struct Forwarder {
     rate_probe: RateProbe,
     /// Hosts behind the NAT of the router on which the gateway runs.
     pub(crate) nat: Option<Arc<NatMap>>,
-    /// Number of changes of the link.
+    /// Number of times that the link was changed.
     pub(crate) changes: u64,
 }
 
@@ -178,7 +178,7 @@ impl Forwarder {
         }
     }
 
-    /// True if the frame answers a probe, and so is not forwarded. In the uplink, only learns a home host's address.
+    /// True for the answer to a probe, which is not forwarded. Of an uplink frame, only stores the home host's address.
     fn is_probes(
         &mut self,
         now: Instant,

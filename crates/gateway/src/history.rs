@@ -50,7 +50,7 @@ fn acked(was: &Snapshot, now: &Snapshot, of: fn(&Snapshot) -> &DirectionSnapshot
     8.0 * per_second(was, now, |snapshot| of(snapshot).acknowledged)
 }
 
-/// The learnt rate, or 0 if none is learnt.
+/// Learnt rate in bit/s; 0 if no rate is learnt.
 fn learnt(of: &DirectionSnapshot) -> f64 {
     of.learnt_rate().unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use httparse::{EMPTY_HEADER, Error, Request, Status};
 pub(crate) const MAX_HEAD: usize = 8192;
 const MAX_HEADERS: usize = 64;
 
-/// Media type and body.
+/// A page: its media type and its body.
 pub(crate) struct Page {
     pub(crate) kind: &'static str,
     pub(crate) body: Vec<u8>,
@@ -86,7 +86,7 @@ fn is_local(host: &[u8]) -> bool {
     name.parse::<std::net::Ipv4Addr>().is_ok() || last.is_none_or(is_own)
 }
 
-/// Prevents pages from loading from other sites, from sending to them, and from being framed by them.
+/// Prevents pages from loading content from other sites, sending data to them, and being framed by them.
 const PROTECTION: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
     X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n";

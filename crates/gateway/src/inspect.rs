@@ -34,7 +34,7 @@ pub struct Finding {
     pub subject: String,
     /// The problem or fact.
     pub problem: String,
-    /// Remedy of the problem, or advice.
+    /// Remedy for the problem, or advice.
     pub remedy: String,
     /// True if a gateway cannot work correctly until the problem is remedied.
     pub wrong: bool,

@@ -32,7 +32,7 @@ impl InterfaceHold {
         })
     }
 
-    /// Disables the interface's offloads.
+    /// Creates a hold that only disables the interface's offloads.
     pub(crate) fn offloads(network: &mut Network, link: &LinkInfo) -> io::Result<Self> {
         let mut hold = Self::new(link, None)?;
         hold.change(network, link, &OFFLOADS);
@@ -82,7 +82,7 @@ impl InterfaceHold {
         let before = journal.map_or_else(Vec::new, |journal| journal.read(&self.identity));
         let mut to_do = Vec::new();
         for &setting in settings {
-            // The setting does not exist, because the kernel has no IPv6 or the interface lacks the offload.
+            // Skips a setting that does not exist: the kernel has no IPv6, or the interface lacks the offload.
             let Ok(now) = setting.read(link) else {
                 continue;
             };
@@ -172,7 +172,7 @@ impl InterfaceHold {
         self.restore().map(drop)
     }
 
-    /// Restores each setting that still has the value set by the hold. Returns the number of settings, or the last error.
+    /// Restores each setting that still has the value set by the hold. Returns the number restored, or the last error.
     pub(crate) fn restore(&mut self) -> io::Result<usize> {
         if self.changes.is_empty() && self.journal.is_none() {
             return Ok(0);

@@ -10,12 +10,12 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf, absolute};
 
-/// Maximum bytes of a journal. A router's journal contains its routes.
+/// Maximum length of a journal in bytes. A router's journal contains its routes.
 const MAX_JOURNAL: u64 = 1 << 26;
 /// Version of the format; incremented when a key changes its meaning.
 const FORMAT: u32 = 1;
 
-/// Identifies an interface across renames and restarts.
+/// Identifies an interface across renames and restarts of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     /// The kernel's `boot_id`; settings do not survive a reboot.
@@ -43,7 +43,7 @@ impl Identity {
         namespace().is_ok_and(|here| here == self.namespace)
     }
 
-    /// True if the interface has this identity; the namespace is ignored.
+    /// True if the interface has this index and Ethernet address; boot and namespace are ignored.
     pub(crate) fn is_of(&self, link: &LinkInfo) -> bool {
         (self.index, self.mac) == (link.index, link.mac)
     }

@@ -107,7 +107,7 @@ impl Link {
         self.hold.as_ref().map(InterfaceHold::index)
     }
 
-    /// Offloads that are off while the interface is held.
+    /// Offloads that the hold disabled.
     pub(crate) fn disabled_offloads(&self) -> impl Iterator<Item = Feature> {
         let changed = self.hold.iter().flat_map(InterfaceHold::changed);
         changed.filter_map(Setting::feature)
@@ -144,7 +144,7 @@ impl Link {
         ))
     }
 
-    /// Ends the kernel's bridge, then restores the interface.
+    /// Removes the kernel's bridge, then restores the interface.
     pub(crate) fn release(&mut self) -> io::Result<()> {
         self.port = None;
         match self.hold.take() {

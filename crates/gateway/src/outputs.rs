@@ -1,6 +1,6 @@
 //! Displays and controls of a gateway.
 //!
-//! Displays are best effort: if a reader stalls, lines are lost, and the forwarding loop never blocks.
+//! Displays never block the forwarding loop: if a reader stalls, lines are lost.
 
 use crate::config::LinkConfig;
 use crate::control::Control;

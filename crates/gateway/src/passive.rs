@@ -6,11 +6,11 @@ use asymq_core::units::{Duration, Instant};
 use asymq_core::{Direction, Header, Protocol, TrafficClass};
 use asymq_rates::Answered;
 
-/// Number of flow slots. Two flows that share a slot lose samples.
+/// Number of flow slots. If two flows share a slot, some of their acknowledged bytes are not counted.
 const FLOWS: usize = 4096;
 /// Maximum round-trip time. A later answer is ignored, because the sender must have been idle.
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(4);
-/// Number of bits that encode the class in a note. The other bits encode a time in units of 4 ns.
+/// Number of bits for the class in a packet's note. The other bits contain a time in units of 4 ns.
 const CLASS_BITS: u32 = 2;
 const UNIT_NS: u64 = 4;
 

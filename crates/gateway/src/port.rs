@@ -11,9 +11,9 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-/// Bytes of the receive ring: 4096 frames of 1514 bytes.
+/// Size of the receive ring in bytes: room for 4096 frames of 1514 bytes.
 const RING_BYTES: usize = 8 << 20;
-/// Maximum length of a superpacket (`gso_max_size`). The kernel allocates the memory on first use.
+/// Maximum length of a superpacket in bytes (`gso_max_size`). The kernel allocates the memory on first use.
 const MAX_SUPERPACKET: usize = (1 << 19) + 64;
 
 /// An Ethernet interface that receives all incoming frames and sends frames unchanged.

@@ -1,7 +1,7 @@
-//! Echo requests to a configured host. They measure delays while passing packets show none.
+//! Echo requests to a configured host. They measure delays while the forwarded packets yield no delay samples.
 //!
-//! The gateway has no address. The source of a request is therefore the home host that sent last. The answer is not
-//! forwarded.
+//! The gateway has no address. The source address of a request is therefore the address of the home host that sent
+//! last. The answer is not forwarded.
 
 use asymq_core::frame::checksum::checksum;
 use std::net::Ipv4Addr;

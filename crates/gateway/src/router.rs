@@ -306,7 +306,7 @@ fn give_back(journal: &Journal, folder: &Path) -> io::Result<bool> {
     journal.give_back(folder)
 }
 
-/// Fails if a gateway holds the port in its namespace.
+/// Fails with `AddrInUse` if a gateway holds the port in the namespace `inner`.
 fn is_free(inner: &Netns, name: &str) -> io::Result<()> {
     match inner.run(|| Ok(named_link(name)?.is_some_and(|port| is_held(port.index))))? {
         true => Err(io::Error::new(io::ErrorKind::AddrInUse, HELD)),

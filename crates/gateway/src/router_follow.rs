@@ -1,4 +1,4 @@
-//! Follows changes of a router's port while asymq runs: its carrier, its MTU, and its return after an unplugging.
+//! Follows changes of a router's port while asymq runs: carrier, MTU, and return after the port was unplugged.
 
 use crate::log;
 use crate::net::{LinkInfo, Netns, Network};

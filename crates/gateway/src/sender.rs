@@ -197,7 +197,7 @@ mod tests {
         ] {
             let open = || {
                 let link = Network::open()?.link(INDEX)?.unwrap();
-                // Raises the MTU after opening, so that AF_PACKET sends longer frames.
+                // Raises the MTU after opening, so that AF_PACKET must send the longer frames.
                 let sender = Sender::open(&link, by);
                 Network::open()?.set_mtu(INDEX, 3000)?;
                 sender

@@ -21,7 +21,7 @@ const LIMITS: Limits = Limits {
     time: Duration::from_secs(5),
 };
 
-/// Listens at this address; `flag` names it in errors.
+/// Listens at `address`. Errors name the address by its flag.
 pub(crate) fn listen(flag: &str, address: SocketAddr) -> Result<Clients, GatewayError> {
     let clients = TcpListener::bind(address).and_then(|listener| Clients::new(listener, LIMITS));
     clients.map_err(|source| GatewayError::Output {

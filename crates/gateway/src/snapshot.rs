@@ -36,7 +36,7 @@ pub struct Snapshot {
     /// Frames lost at the interfaces.
     #[serde(skip_deserializing)]
     pub losses: Ports<Losses>,
-    /// Method of sending frames; `None` while an interface is missing or no gateway runs.
+    /// Method of sending frames; `None` while an interface is down or missing, or no gateway runs.
     #[serde(skip_deserializing)]
     pub sending: Ports<Option<Sending>>,
     /// Number of changes of the settings.
@@ -61,7 +61,7 @@ pub struct DirectionSnapshot {
     pub other: ClassSnapshot,
     /// Bytes of TCP payload sent in this direction that receivers acknowledged, without retransmissions.
     pub acknowledged: u64,
-    /// ACKs that a headend created; they also count as sent.
+    /// ACKs that a regenerator created; they also count as sent.
     pub regenerated: u64,
     /// TCP data bytes of the other direction per ACK sent in this direction, in the last interval; 0 without ACKs.
     pub data_bytes_per_ack: f64,
@@ -79,7 +79,7 @@ impl DirectionSnapshot {
         self.ack.backlog_packets + self.data.backlog_packets + self.other.backlog_packets
     }
 
-    /// The learnt rate in bit/s; `None` if the rate is not learnt.
+    /// Learnt rate in bit/s; `None` if the rate is not learnt.
     pub fn learnt_rate(&self) -> Option<f64> {
         self.control.get("auto_rate").copied()
     }
@@ -149,7 +149,7 @@ pub struct Ports<T> {
     pub wan: T,
 }
 
-/// Converts a forwarder's counters to snapshots.
+/// Converts a forwarder's counters into snapshots.
 #[derive(Debug)]
 pub struct Observer {
     last: Instant,

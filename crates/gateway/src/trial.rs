@@ -3,10 +3,10 @@
 //! Each pair has one interval under each setting, in random order. An interval yields one [`Outcome`]. [`analyse`]
 //! compares within pairs, so that changes of the load cancel out. Confidence intervals come from a randomisation test.
 //! Without an effect, both orders of a pair are equally likely; the test therefore draws new orders 1999 times. An
-//! effect is reported if it exceeds 95 % of the draws. All quantities share one limit (Westfall and Young, 1993). Only
-//! 5 % of trials of equal settings therefore report an effect.
+//! effect is reported if it is larger than in 95 % of the draws. All quantities share one limit (Westfall and Young,
+//! 1993), so that only 5 % of the trials of equal settings report an effect.
 //!
-//! Callers must not show interim results, because they must not influence the length of a trial.
+//! Callers must not show interim results, because these could influence the length of a trial.
 
 use asymq_core::decide::random::SplitMix64;
 
@@ -16,9 +16,9 @@ pub const MIN_PAIRS: usize = 8;
 pub const CONFIDENCE: f64 = 0.95;
 /// Number of draws of random orders.
 const DRAWS: usize = 1999;
-/// Minimum rate in the better interval of a loaded pair, as a share of the capacity.
+/// Minimum rate in the faster interval of a loaded pair, as a share of the capacity.
 const LOADED: f64 = 0.5;
-/// Minimum rate in the worse interval of a loaded pair, as a share of the capacity. With less, a transfer started or
+/// Minimum rate in the slower interval of a loaded pair, as a share of the capacity. With less, a transfer started or
 /// ended between the two intervals.
 const STILL_LOADED: f64 = 0.05;
 
@@ -27,7 +27,7 @@ const STILL_LOADED: f64 = 0.05;
 pub struct Outcome {
     /// Rates delivered up and down, in bit/s.
     pub delivered: [f64; 2],
-    /// 99th percentile of the sojourn time of calls in ms; `None` if no packets are queued here or none passed.
+    /// 99th percentile of the sojourn time up in ms, without TCP data and ACKs; `None` without a queue or packets.
     pub wait_ms: Option<f64>,
     /// Round-trip time in ms, if measured.
     pub round_trip_ms: Option<f64>,
@@ -48,7 +48,7 @@ pub enum Quantity {
     Download,
     /// Ratio of the utilities: each is the sum of both directions' rates as shares of their capacities.
     Utility,
-    /// Difference of the sojourn times of calls.
+    /// Difference of the sojourn times ([`Outcome::wait_ms`]).
     Wait,
     /// Difference of the round-trip times.
     RoundTrip,
@@ -246,7 +246,7 @@ impl Spread {
     }
 }
 
-/// Returns the common limit in standard errors: in 95 % of the draws, the mean of no quantity exceeds it.
+/// Returns the common limit in standard errors: in 95 % of the draws, no quantity's mean exceeds this limit.
 fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
     /// Differences of a quantity, the sum of their squares, and their number.
     type Row = (Vec<f64>, f64, usize);

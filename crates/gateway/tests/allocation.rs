@@ -72,7 +72,7 @@ fn a_frame_costs_no_allocation_but_its_own_buffer() {
         let mut forwarder = Forwarder::new(link.build(&Standard).unwrap(), FlowKey::new([1, 2]));
         let before = ALLOCATIONS.with(Cell::get);
         for number in 1..=FRAMES {
-            // Every second time sends one ACK more than the link carries, so that some ACKs are dropped or filtered.
+            // In every second round, one more ACK arrives than the link carries, so that some are dropped or filtered.
             let now = Instant::ZERO + Duration::from_micros(30 * number);
             frame[42..46].copy_from_slice(&(number as u32).to_be_bytes());
             forwarder.take(now, Direction::Up, &frame, &mut Nowhere);

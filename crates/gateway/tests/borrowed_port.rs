@@ -23,7 +23,7 @@ struct Router {
     _far: Netns,
     port: String,
     folder: TempDir,
-    /// Allows one test at a time, since a program that another test starts may briefly hold the locks.
+    /// Allows one test at a time, since a program that another test starts may briefly hold the interfaces' locks.
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -264,7 +264,7 @@ fn nft(rules: &str) -> io::Result<()> {
     output(&format!("nft -f {}", file.display())).map(drop)
 }
 
-/// Lines that differ.
+/// Lines that occur in only one of the texts.
 fn differences(before: &str, after: &str) -> String {
     let lines = |of: &str, other: &str, mark| {
         let lines = of
@@ -294,7 +294,7 @@ fn a_port_comes_back_with_all_that_it_had_and_the_pair_has_it_meanwhile() {
         "{before}"
     );
     let port = router.take(&mut |_| Ok(())).unwrap();
-    // The kernel forwards.
+    // No gateway runs yet: the kernel forwards.
     assert!(router.pings("192.0.2.1"));
     assert!(router.pings("2001:db8::1"));
     let meanwhile = router.look();

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use subject::{END, Start, Subject, change, dead_pipe, full_disk, stalled_pipe};
 
 const FLAGS: &str = "ASYMQ_TEST_FLAGS";
-/// Redirects the gateway's streams, because they would break the output of the test harness.
+/// Redirects the gateway's streams, which would otherwise mix with the output of the test harness.
 const REDIRECTIONS: &str = "3>&1 4>&2 >/dev/null 2>/dev/null";
 
 /// Runs this program again as a gateway.
@@ -263,7 +263,7 @@ fn the_service_manager_hears_from_the_forwarding_loop_until_it_hangs() {
             let mut words = [0; 64];
             let len = manager.recv(&mut words)?;
             let heard = String::from_utf8(words[..len].to_vec()).unwrap();
-            // The gateway works between two watchdog messages.
+            // Between two watchdog messages, the gateway may send status lines.
             if !heard.starts_with("STATUS=") {
                 return std::io::Result::Ok(heard);
             }

@@ -61,7 +61,7 @@ fn millis(millis: u64) -> Instant {
 
 #[test]
 fn the_uplink_carries_exactly_its_rate_however_late_its_caller_wakes() {
-    // Long enough that one frame is less than 0.05 % of the traffic.
+    // The spans are so long that one frame is less than 0.05 % of the traffic.
     for (rate, seconds) in [("1mbit", 60), ("20mbit", 10), ("950mbit", 2)] {
         let mut forwarder = forwarder(droptail(1000), rate, "");
         let rate: Rate = rate.parse().unwrap();
@@ -82,7 +82,7 @@ fn the_uplink_carries_exactly_its_rate_however_late_its_caller_wakes() {
             let allowed = (now.saturating_since(millis(1)) + Transmitter::MAX_LATE).as_secs_f64()
                 * rate.bytes_per_sec_f64();
             assert!(sent_bytes as f64 <= allowed + 1513.0, "faster than {rate}");
-            // Late by at most 3 ms, in a pattern without period.
+            // The caller wakes up to 3 ms late, in a pattern without a period.
             now = next + Duration::from_micros(u64::from(number) * 2_654_435 % 3_000);
         }
         let ideal = rate.bytes_per_sec_f64() * seconds as f64;

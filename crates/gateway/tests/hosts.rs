@@ -115,7 +115,7 @@ fn arp_request(ip: Ipv4Addr) -> Vec<u8> {
 #[test]
 fn a_gateway_stays_silent_and_ignores_router_advertisements() {
     let Some(place) = Place::new() else { return };
-    // The host has an address on another interface, for which all its interfaces would answer.
+    // The host has an address on another interface; without a gateway, all its interfaces answer ARP requests for it.
     let management = Ipv4Addr::new(192, 0, 2, 1);
     let add = || {
         let mut network = Network::open()?;

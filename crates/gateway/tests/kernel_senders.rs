@@ -23,12 +23,12 @@ const TRIES: u32 = 4;
 /// `MSG_FASTOPEN` of `sendto(2)`.
 const FAST_OPEN: i32 = 0x2000_0000;
 const REQUEST: usize = 100;
-/// Bytes of an answer: twenty full segments.
+/// Length of an answer in bytes: twenty full segments.
 const ANSWER: usize = 20 * 1448;
 
 #[derive(Debug)]
 struct RunCounters {
-    /// Counters of `/proc/net/netstat` at home and at the server.
+    /// Counters of `/proc/net/netstat` at the home host and at the server.
     home: BTreeMap<String, u64>,
     net: BTreeMap<String, u64>,
     gateway: Snapshot,
@@ -160,7 +160,7 @@ fn serve(server: &Socket, connections: usize, until: Instant) -> io::Result<()> 
     })
 }
 
-/// Downloads on each of four connections, repeatedly, in answers of twenty segments.
+/// On each of four connections, repeatedly requests an answer of twenty segments.
 fn answers(place: &Place, until: Instant) -> io::Result<u64> {
     let server = listen(&place.net, 5001, Protocol::TCP)?;
     thread::scope(|scope| {

@@ -134,7 +134,7 @@ fn read_until(mut end: &TcpStream, until: Instant) -> u64 {
     sum
 }
 
-/// A connection that ends early has moved less data; the test counts it as failed.
+/// Reports a connection that ended early. It has moved less data, so the test counts it as failed.
 fn broken(error: &Error) {
     eprintln!("the connection ended early: {error}");
 }
@@ -167,7 +167,7 @@ fn run(kind: Kind, data_share: &str, ack_queue: &str) -> Option<Counted> {
 
 /// Data share at which ACKs build a queue unless they are filtered.
 const SCARCE: &str = "0.98";
-/// Data share at which ACKs never wait. ACKs overtake as much data as filtered ACKs do.
+/// Data share at which ACKs never wait. ACKs then overtake as much data as they do with filtering.
 const AMPLE: &str = "0.5";
 
 #[test]

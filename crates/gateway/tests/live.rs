@@ -17,7 +17,7 @@ use std::thread;
 
 /// All disciplines that drop no data below their limit.
 fn tail_droppers() -> Vec<&'static str> {
-    // The filter below excludes AQMs that are parts; these disciplines have an AQM within their queues.
+    // The filter below excludes combinations with an AQM; these disciplines have their own AQM.
     let drops_early = ["codel", "fq_codel", "dualpi2", "cake", "asymq"];
     let is_early = |name: &str| drops_early.contains(&name.split('+').next().unwrap_or(name));
     let entries = Standard.of_role(Role::Qdisc).into_iter();
@@ -63,7 +63,7 @@ fn millis(millis: u64) -> Instant {
 fn between_any_two_disciplines_nothing_is_lost_and_the_order_of_a_flow_stays() {
     for old in names() {
         for new in tail_droppers() {
-            // Twice the packets need room, because AQ divides it between ACKs and data.
+            // The limit is twice the number of packets, because AQ divides the limit between ACKs and data.
             let mut forwarder = forwarder(&link(old, "1mbit", 400));
             let (mut wan, mut lan) = (FakePort::default(), FakePort::default());
             for number in 0..100 {

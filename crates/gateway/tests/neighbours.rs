@@ -1,8 +1,9 @@
 //! A flood beside another host's call, upload and download, through a real gateway. Tests that need root print a note
 //! and pass without it.
 //!
-//! Goals: the call waits for at most one packet and 5 ms, and loses no packet. The download keeps 0.9 of its rate, and
-//! the upload 0.8 of half the uplink. The bounds of the tests are wider, since the machine runs other tests too.
+//! Goals: the call's packets wait for at most one packet and 5 ms, and none is lost. The download keeps 0.9 of
+//! its rate, and the upload 0.8 of half the uplink. The bounds of the tests are wider, since the machine runs other
+//! tests too.
 
 use crate::common::wire::segment;
 use crate::common::{HOME, NET, Place, Running, checksums, droptail};
@@ -22,7 +23,7 @@ const UP: &str = "2mbit";
 const DOWN: &str = "40mbit";
 /// Transmission time of a packet at the uplink.
 const PACKET: Duration = Duration::from_micros(6_056);
-/// Start of the flood: by then, the download has reached its rate. Then the end of the test.
+/// Start of the flood, when the download has reached its rate; next, the end of the test.
 const CALM: Duration = Duration::from_secs(3);
 const END: Duration = Duration::from_secs(6);
 const CALL_INTERVAL: Duration = Duration::from_millis(20);
@@ -358,7 +359,7 @@ fn transfer(from: &Netns, (to, port): (&Netns, u16), start: Instant) -> [f64; 2]
     })
 }
 
-/// True if the neighbour gets its share, with a margin for a busy machine.
+/// True if the neighbour meets the goals, with a margin for a busy machine.
 fn fares_well(neighbour: &Neighbour) -> bool {
     let [calm, flooded] = neighbour.p99();
     let bound = calm + PACKET + Duration::from_millis(5) + Duration::from_millis(10);

@@ -43,7 +43,7 @@ fn carried_all(losses: Losses) -> bool {
 #[test]
 fn tcp_in_a_tunnel_of_hosts_with_offloads_passes_whole_and_needs_no_retransmissions() {
     const BYTES: u32 = 5_000_000;
-    // The tunnel's MTU minus headers and timestamps.
+    // The tunnel's MTU minus the IP and TCP headers with timestamps.
     const SEGMENT: u32 = 1450 - 52;
     let Some(place) = Place::new() else { return };
     let (inner_home, inner_net) = ([10, 9, 0, 1].into(), [10, 9, 0, 2].into());
@@ -186,7 +186,7 @@ fn an_interface_that_goes_down_or_away_is_survived() {
 fn a_stopping_gateway_lets_its_queue_leave_for_two_seconds() {
     const DRAIN: Duration = Duration::from_secs(2);
     let Some(place) = Place::new() else { return };
-    // 50 frames of 60 bytes take 0.24 s at 100 kbit/s, and minutes at 100 bit/s.
+    // 50 frames of 60 bytes take 0.24 s at 100 kbit/s, and four minutes at 100 bit/s.
     for (up, may_be_empty) in [("100kbit", true), ("100bit", false)] {
         let gateway = Running::start(&place, up);
         let mut tap = Tap::open(&place.net);
@@ -268,7 +268,7 @@ fn frames_before_the_interface_went_down_are_received_whole() {
             come.push(frame.to_vec());
         }
     };
-    // Hosts also send frames by themselves.
+    // Hosts also send frames of their own, such as IPv6 solicitations.
     let error = (0..100).find_map(|_| port.receive(1, &mut keep).err());
     assert_eq!(error.unwrap().kind(), io::ErrorKind::NetworkDown);
     assert_eq!(come, frames);
@@ -314,7 +314,7 @@ fn tags_and_frames_of_any_protocol_pass_unchanged_in_both_directions() {
 #[test]
 fn nothing_is_lost_below_capacity_and_nothing_comes_back() {
     const FRAMES: u32 = 20_000;
-    // Few enough frames in flight to fit into every ring, even if its reader wakes late.
+    // Maximum number of frames in flight: they fit into every ring, even if its reader wakes late.
     const AT_ONCE: u32 = 200;
     let Some(place) = Place::new() else { return };
     let gateway = Running::start(&place, "10gbit");

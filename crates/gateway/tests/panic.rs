@@ -1,4 +1,4 @@
-//! A discipline of another crate that panics: every wait for its gateway ends.
+//! If a discipline of another crate panics, every thread that waits for the gateway returns.
 
 use crate::common::Requests;
 use crate::common::disciplines::discipline;

@@ -33,12 +33,12 @@ pub struct LinkInfo {
 }
 
 impl LinkInfo {
-    /// True if this interface is stacked on another one, for example as its VLAN. A veth end is not on its peer.
+    /// True if this interface is stacked on `below`, for example as its VLAN. A veth end is not stacked on its peer.
     pub fn is_on(&self, below: &Self) -> bool {
         self.below == Some(below.index) && self.kind != "veth"
     }
 
-    /// Kind of an interface that has members.
+    /// Kind of a master for messages; a kind that the kernel does not report is shown as `bridge`.
     pub fn kind_of_master(&self) -> &str {
         match self.kind.as_str() {
             "" => "bridge",

@@ -29,7 +29,7 @@ impl Message {
         Self::get(libc::RTM_NEWLINK).body(&interface(index, 0, 0))
     }
 
-    /// Request for one object, or to change or remove it.
+    /// Request to read, change or remove one object.
     pub(super) fn get(kind: u16) -> Self {
         Self::new(kind, 0)
     }

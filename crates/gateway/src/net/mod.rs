@@ -46,7 +46,7 @@ impl Network {
         Netlink::open().map(Self)
     }
 
-    /// Creates a veth pair, with one end in the calling thread's namespace and one in `namespace`. Both are down.
+    /// Creates a veth pair, with one end in the calling thread's namespace and one in `namespace`. Both ends are down.
     pub fn add_veth(
         &mut self,
         here: VethEnd<'_>,
@@ -100,8 +100,8 @@ impl Network {
             .request(Message::link(index).text(libc::IFLA_IFNAME, name))
     }
 
-    /// Moves an interface into a network namespace, where it has the index and name `to`. It arrives down, without
-    /// addresses and routes.
+    /// Moves an interface into a network namespace, where it has the index and name `to`. There it is down, and has no
+    /// addresses or routes.
     pub fn move_to(
         &mut self,
         index: u32,

@@ -4,7 +4,7 @@ use crate::sys::ethtool;
 use asymq_core::units::Rate;
 use std::io;
 
-/// An offload.
+/// An offload: work on packets that the hardware or the kernel does for a sender or receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// Transmit checksums computed by the hardware.

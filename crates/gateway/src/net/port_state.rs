@@ -101,7 +101,7 @@ impl PortState {
         Ok(())
     }
 
-    /// Applies the configuration to the interface with this index and name. May be repeated.
+    /// Applies the configuration to the interface with this index and name. May be called again.
     ///
     /// # Errors
     /// The first failed change; the remaining changes are still made.
@@ -231,7 +231,7 @@ fn addresses(network: &mut Network, index: u32) -> io::Result<Vec<String>> {
                 let flags = word(value, 0).unwrap_or_default() & INPUT_FLAGS;
                 Some((kind, flags.to_ne_bytes().to_vec()))
             }
-            // Preferred and valid for ever; this is the default.
+            // The default: preferred and valid without a time limit.
             libc::IFA_CACHEINFO if word(value, 4) == Some(u32::MAX) => None,
             _ => Some((kind, value.to_vec())),
         });
@@ -293,7 +293,7 @@ fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<Stri
             };
             ids.extend(find(&body[NEXTHOP_BODY..], NHA_ID).and_then(|id| word(id, 0)));
             let head = [family, 0, protocol, 0, body[4] & ONLINK, 0, 0, 0];
-            // Later attributes occur only in the kernel's answers.
+            // Attributes with higher numbers occur only in the kernel's answers.
             let settings = values().filter(|(of, _)| *of <= NHA_RES_GROUP);
             messages.push(message(&head, settings));
         }

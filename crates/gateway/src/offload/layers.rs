@@ -2,7 +2,7 @@
 //!
 //! A `virtio_net_hdr` describes only the innermost transport header. This code follows the headers from the link layer
 //! to the transport header. A UDP tunnel's own header (such as VXLAN, Geneve, GUE) contains no lengths. The code
-//! therefore searches behind it for an IP packet that ends with the frame.
+//! therefore searches behind this header for an IP packet that ends with the frame.
 
 use super::checksum::{complete, fold, sum};
 
@@ -21,7 +21,7 @@ enum Layer {
 
 /// Maximum number of headers, enough for nested tunnels.
 const MAX_LAYERS: usize = 12;
-/// Maximum bytes between a tunnel's UDP header and its IP packet: Geneve with all options, Ethernet with tags.
+/// Maximum number of bytes from a tunnel's UDP header to its IP packet: Geneve with all options, Ethernet with tags.
 const MAX_TUNNEL_HEADER: usize = 8 + 252 + 14 + 12;
 /// Maximum number of candidates for the IP packet in a UDP tunnel, which bounds the work.
 const MAX_CANDIDATES: u32 = 64;

@@ -40,7 +40,7 @@ impl SendBatch {
         true
     }
 
-    /// Sends all frames and empties the batch. Counts frames for which there is no room.
+    /// Sends all frames and empties the batch. Frames for which the driver has no room are counted as lost.
     pub(crate) fn send(&mut self, losses: &mut Losses) -> io::Result<()> {
         let (mut answer, mut done) = (Ok(()), 0);
         while done < self.ends.len() {

@@ -21,7 +21,7 @@ pub(crate) use xdp::XdpSender;
 use asymq_core::units::Instant;
 use std::io;
 
-/// User ID whose rights this process has.
+/// Effective user ID of this process.
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: no arguments; the call never fails.
     unsafe { libc::geteuid() }

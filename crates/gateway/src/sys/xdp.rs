@@ -15,10 +15,11 @@ use std::time::Duration;
 const CHUNKS: u32 = 256;
 /// Maximum number of frames that the kernel has not accepted yet.
 const BATCH: u32 = 64;
-/// Number of attempts to bind, and pause between two of them. The kernel frees a closed socket's queue with a delay.
+/// Number of attempts to bind, and the pause between them. The kernel frees a closed socket's queue with a
+/// delay.
 const BUSY: (u32, Duration) = (100, Duration::from_millis(1));
 
-/// Sends frames by an interface's first transmit queue, without blocking.
+/// Sends frames through the first transmit queue of an interface, without blocking.
 #[derive(Debug)]
 pub(crate) struct XdpSender {
     socket: Socket,
@@ -120,7 +121,7 @@ impl XdpSender {
         let producer = self.descriptors.producer();
         producer.store(self.written, Ordering::Release);
         let mut answer = Ok(());
-        // Dropped frames that the kernel's counter does not include yet.
+        // Number of dropped frames that the kernel's counter does not include yet.
         let mut dropped = 0;
         while self.is_waiting() {
             let before = self.taken();
@@ -392,7 +393,7 @@ pub(crate) mod tests {
     #[test]
     fn frames_without_room_wait_in_order_for_the_next_call() {
         let Some(mut pair) = Pair::new() else { return };
-        // Frames stay with the socket while a qdisc below holds them.
+        // While the qdisc of the lower interface holds frames, they occupy the socket's memory.
         for command in [
             "ip link add above index 20 type bridge",
             "ip link set near master above",

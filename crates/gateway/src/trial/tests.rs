@@ -1,6 +1,6 @@
 use super::*;
 
-/// Random rates: normal numbers by the method of Irwin and Hall, made skewed and correlated, as real traffic is.
+/// Random rates: normally distributed numbers (method of Irwin and Hall), made skewed and correlated like real traffic.
 struct Traffic {
     random: SplitMix64,
     level: f64,

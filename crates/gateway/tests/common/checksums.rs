@@ -1,4 +1,4 @@
-//! Checksums of hand-made frames. An ACK with a wrong checksum would be neither filtered nor regenerated.
+//! Checksums of frames that tests build. An ACK with a wrong checksum is neither filtered nor regenerated.
 
 /// Fills in the checksums of an Ethernet frame with IPv4 (no options) and TCP.
 pub(crate) fn fill(frame: &mut [u8]) {

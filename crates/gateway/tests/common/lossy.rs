@@ -1,4 +1,4 @@
-//! A catalog of another crate; its `droptail` loses one of [`EACH`] data segments.
+//! A catalog such as another crate would define. Its `droptail` loses one of [`EACH`] data segments.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Entry, Standard};
 use asymq_core::hold::BuildError;

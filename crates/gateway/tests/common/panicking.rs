@@ -1,4 +1,4 @@
-//! A catalog of another crate; its `red` panics and its `acc` hangs.
+//! A catalog such as another crate would define. Its `red` panics and its `acc` hangs.
 
 use asymq_core::catalog::{BoxedQdisc, Catalog, Config, Entry, Standard};
 use asymq_core::hold::BuildError;

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::process;
 use std::time::{Duration, Instant};
 
-/// A socket for echo requests to one address. Later it sends in the network namespace in which it was opened.
+/// A socket for echo requests to one address. It always sends in the network namespace in which it was opened.
 pub(crate) struct Ping {
     socket: Socket,
     is_ipv4: bool,

@@ -77,7 +77,7 @@ impl Subject {
         shell.stdin(Stdio::null());
         shell.stdout(start.stdout).stderr(start.stderr);
         let child = place.middle.run(|| shell.spawn()).unwrap();
-        // Otherwise this process keeps the ends of pipes open.
+        // This process must not keep the ends of the pipes open.
         drop(shell);
         let tap = Tap::open(&place.net);
         let mut subject = Self {
@@ -146,7 +146,7 @@ impl Subject {
     pub(crate) fn flap(&mut self) {
         let middle = &self.place.middle;
         middle.run(|| Network::open()?.set_down(WAN)).unwrap();
-        // Otherwise a gateway that detects the failure only after the recovery would lose the frames sent meanwhile.
+        // If the gateway detected the failure only after the recovery, it would lose the frames sent in between.
         wait_for("the gateway to notice", DEADLINE, || {
             let sockets = middle.run(|| std::fs::read_to_string("/proc/thread-self/net/packet"));
             let bound_to = |line: &str| line.split_whitespace().nth(4) == Some(&WAN.to_string());
@@ -174,7 +174,7 @@ impl Subject {
         let mut stream = self.connect().unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
-        // A reset after the answer does no harm.
+        // A reset after the answer is harmless.
         let _ = stream.read_to_string(&mut answer);
         answer
     }

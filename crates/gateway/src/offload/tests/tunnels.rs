@@ -1,5 +1,5 @@
-//! Superpackets in tunnels. Every segment must equal, byte for byte, the frame of a host without offloads. An
-//! independent builder makes that frame. A third-party parser then checks all lengths and checksums.
+//! Superpackets in tunnels. Every segment must equal, byte for byte, the frame of a host without offloads. A separate
+//! function builds that frame. A third-party parser then checks all lengths and checksums.
 
 use super::*;
 use etherparse::{
@@ -118,7 +118,7 @@ const FIRST_NUMBER: u32 = 0xffff_f000;
 /// Builds a frame of `parts`; it is frame `number` of its flow.
 fn build(parts: &[Part], transport: &[u8], number: usize, form: Form) -> Vec<u8> {
     let mut content = transport.to_vec();
-    // Protocol behind the next IP header, and position of its checksum.
+    // Protocol that the next IP header carries, and offset of its checksum field.
     let mut seals = match parts.last() {
         Some(V4(17) | V6(17)) => Some((17, 6)),
         _ => Some((6, 16)),
