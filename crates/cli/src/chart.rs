@@ -222,7 +222,7 @@ impl Panel {
         (left + f64::from(PANEL_WIDTH) * time / self.span, top + down)
     }
 
-    /// Draws the data with its line, and above it the ACKs in a pale colour.
+    /// Draws TCP data as a dark area with a line, and all other traffic above it as a pale area.
     fn draw(
         &self,
         drawing: &mut Drawing,

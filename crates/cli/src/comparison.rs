@@ -9,7 +9,7 @@ use asymq_scenario::{Direction, Grade, Percentiles, Report, Summary};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Groups of a comparison, in this order: key in JSON, title.
+/// Groups of a comparison, in the order of the table: key in JSON, and title.
 const GROUPS: [(&str, &str); 4] = [
     ("today", "in common use"),
     ("papers", "the papers'"),

@@ -46,7 +46,7 @@ impl ProgressBar {
         self.update(|state| state.length = length);
     }
 
-    /// Sets the text behind the bar.
+    /// Sets the text to the right of the bar.
     pub(crate) fn set_message(&self, message: impl Into<String>) {
         self.update(|state| state.message = message.into());
     }

@@ -242,7 +242,7 @@ fn said(output: &Output) -> String {
 #[test]
 fn only_root_can_write_names_of_namespaces_with_any_umask() {
     let Some(place) = Place::new() else { return };
-    // The folder of names does not exist yet.
+    // In the new /run, the folder of namespace names does not exist yet.
     let script = "mount -t tmpfs tmpfs /run && umask 000 || exit 9
         \"$@\" >/dev/null 2>&1 & for wait in $(seq 200); do
         [ -e /run/netns/asymq-* ] && break; sleep 0.1; done
@@ -274,7 +274,7 @@ fn it_runs_on_the_routers_port_and_gives_it_back() {
     running.hears("sends by");
     wait_for("a ping", DEADLINE, || place.pings());
     assert_ne!(place.kind_of_port(), PORT, "a pair has its place");
-    // Runs in the router's own namespace.
+    // The command runs in the router's own namespace.
     let (answer, code) = place.run("set --control DIR/control --up 30mbit", "");
     assert_eq!(
         (answer.as_str(), code),
@@ -427,7 +427,7 @@ fn a_setup_that_would_cut_off_its_owner_is_refused() {
     );
     assert!(answer.contains(&expected), "{answer}");
     assert_eq!(code, Some(2));
-    // Adds another connection to the host.
+    // A session over another interface is no finding.
     assert!(
         !place
             .run("check --wan @", "10.0.0.7 50000 10.0.0.1 22")

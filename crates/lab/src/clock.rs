@@ -47,7 +47,7 @@ impl Window {
         at == self.end || since > 0 && since.is_multiple_of(INTERVAL.as_nanos())
     }
 
-    /// Averaging window in seconds.
+    /// Length of the measurement in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         self.end.saturating_since(self.warm).as_secs_f64()
     }

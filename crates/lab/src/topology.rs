@@ -96,7 +96,7 @@ pub fn enter_user_namespace() -> Result<(), LabError> {
     Ok(())
 }
 
-/// An interface with an Ethernet address by index.
+/// An interface whose Ethernet address ends with its index.
 fn end(name: &'static str, index: u8) -> VethEnd<'static> {
     VethEnd {
         name,
@@ -149,7 +149,7 @@ fn host(
     })
 }
 
-/// Disables IPv6, which would send packets.
+/// Disables IPv6, which would send packets of its own.
 fn quiet() -> io::Result<()> {
     for interfaces in ["all", "default"] {
         let setting = format!("/proc/sys/net/ipv6/conf/{interfaces}/disable_ipv6");

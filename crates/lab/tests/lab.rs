@@ -134,7 +134,7 @@ fn no_flow_in_a_direction_is_a_solo_run() {
     assert!(solo.summary.down.utilization > 0.7, "{solo:?}");
     assert!(solo.summary.up.data < 0.01);
     assert!(solo.summary.goodput.up.is_empty());
-    // Only the probe, without a queue: its round trip of 20 ms does not count as delay.
+    // The probe alone builds no queue, and its round trip of 20 ms does not count as delay.
     assert!(none.summary.down.utilization < 0.01);
     assert!(none.summary.probe_ms.unwrap().p50 < 20.0, "{none:?}");
 }

@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 pub struct Options<'a> {
     /// Name or address of the server, with or without a port.
     pub host: String,
-    /// True if the server is iperf3's.
+    /// True if the server is `iperf3 -s`.
     pub iperf3: bool,
-    /// TCP flows in each direction, 1 to [`MAX_FLOWS`].
+    /// Number of TCP flows in each direction, 1 to [`MAX_FLOWS`].
     pub flows: usize,
     /// Warm-up of each load, excluded from results.
     pub warmup: Duration,
@@ -51,7 +51,7 @@ pub struct Progress {
 const IDLE: Duration = Duration::from_secs(2);
 const DRAIN: Duration = Duration::from_secs(6);
 const TICK: Duration = Duration::from_millis(100);
-/// Time for which flows continue after the window, so that counts cover the window's end.
+/// Time for which flows continue after the measured window, so that counts cover the window's end.
 const TAIL: Duration = Duration::from_millis(500);
 
 /// Measures a line.

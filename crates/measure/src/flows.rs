@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Bytes per read or write.
+/// Maximum number of bytes per read or write.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
 /// Time limit for connecting, and for a flow's first byte.
@@ -33,7 +33,7 @@ pub(crate) fn block() -> Box<[u8]> {
     bytes
 }
 
-/// Bytes of each flow until one moment.
+/// Bytes of each flow up to one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Count {
     /// Time in seconds by the client's clock.
@@ -52,7 +52,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Sends or receives on a connection. Call it after the opening line was sent.
+    /// Starts to send or receive on a connection. Call it after the opening line was sent.
     pub(crate) fn start(stream: TcpStream, direction: Direction) -> io::Result<Self> {
         let moved = Arc::new(AtomicU64::new(0));
         stream.set_read_timeout(None)?;

@@ -30,7 +30,7 @@ const IPERF_DONE: u8 = 16;
 const ACCESS_DENIED: u8 = 255;
 const SERVER_ERROR: u8 = 254;
 
-/// Maximum bytes of the server's results.
+/// Maximum length of the server's results in bytes.
 const MAX_RESULTS: u32 = 1 << 16;
 
 #[derive(Clone, Copy, Debug)]

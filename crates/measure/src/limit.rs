@@ -91,7 +91,7 @@ impl<'a> Limit<'a> {
         found.ok_or_else(|| io::Error::other("no such host"))
     }
 
-    /// Opens `number` equal connections at the same time. Closing a connection discards its unsent data.
+    /// Opens `number` connections at the same time. Closing one of them discards its unsent data.
     pub(crate) fn connect(self, server: SocketAddr, number: usize) -> io::Result<Vec<TcpStream>> {
         let time = self.end.saturating_duration_since(Instant::now());
         self.check()?;

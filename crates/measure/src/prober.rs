@@ -52,7 +52,7 @@ pub(crate) struct Prober {
     threads: [Option<JoinHandle<()>>; 2],
 }
 
-/// State of the threads.
+/// State that the sending and the receiving thread share.
 #[derive(Debug)]
 struct Shared {
     session: Token,
@@ -62,7 +62,7 @@ struct Shared {
 }
 
 impl Prober {
-    /// Probes the server of a session from one socket.
+    /// Starts to probe the server of a session, from one socket.
     pub(crate) fn start(
         server: SocketAddr,
         session: Token,

@@ -14,9 +14,9 @@ pub struct Measured {
     pub tool: Tool,
     /// The server's address.
     pub server: String,
-    /// TCP flows in each direction.
+    /// Number of TCP flows in each direction.
     pub flows: usize,
-    /// The line.
+    /// Capacities of the line.
     pub link: Link,
     /// Round trips of the probe over the idle line, in ms; absent without answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ impl Link {
         }
     }
 
-    /// Reports unknown capacities, and wide ranges.
+    /// Returns a text about each capacity that is unknown or has a wide range.
     pub(crate) fn doubts(&self) -> Vec<String> {
         let doubt = |(direction, rate, range): (&str, Option<f64>, Option<Range>)| {
             let Some(range) = rate.and(range) else {
@@ -251,7 +251,7 @@ fn is_short(measured: &Measured, up: f64) -> bool {
     delay.is_some_and(|delay| delay.p99 < (packets + 5.0).max(15.0))
 }
 
-/// Returns the slowest and the fastest of the last `seconds`, if one differs from the series' mean by more than 10 %.
+/// Returns the lowest and the highest mean of a second in the last `seconds`, if either is 10 % off the overall mean.
 fn varies(series: &[(f64, f64)], seconds: f64) -> Option<(f64, f64)> {
     let end = series.last()?.0;
     let from = end - seconds;

@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 /// Limits on the resources of clients.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Maximum simultaneous sessions. HTTPS permits 32 connections for each.
+    /// Maximum number of simultaneous sessions. HTTPS permits 32 connections for each of them.
     pub clients: usize,
-    /// Maximum simultaneous sessions of one IPv4 address or IPv6 /64.
+    /// Maximum number of simultaneous sessions of one IPv4 address or IPv6 /64.
     pub clients_per_network: usize,
-    /// Maximum time of a session, or of an HTTPS connection.
+    /// Maximum duration of a session or of an HTTPS connection.
     pub time: Duration,
-    /// Maximum bytes of a session or an HTTPS connection, as the sum of both directions.
+    /// Maximum number of bytes of a session or an HTTPS connection, both directions together.
     pub bytes: u64,
-    /// Maximum probes of a session.
+    /// Maximum number of probes in a session.
     pub probes: u64,
 }
 

@@ -11,13 +11,13 @@ use std::fmt;
 /// Default port of the server, TCP and UDP.
 pub const PORT: u16 = 9802;
 
-/// Maximum flows of a session in one direction.
+/// Maximum number of flows of a session in one direction.
 pub const MAX_FLOWS: usize = 16;
 
-/// Maximum bytes of an opening line, with its line feed.
+/// Maximum length of an opening line in bytes, with its line feed.
 pub(crate) const MAX_OPENING: usize = 64;
 
-/// Maximum bytes of a line from the server.
+/// Maximum length of a line from the server in bytes.
 pub(crate) const MAX_LINE: usize = 1024;
 
 const MAGIC: &str = "asymq-measure 1 ";
@@ -119,14 +119,14 @@ pub struct Probe {
     pub number: u64,
     /// Arrival time at the server, in microseconds of the server's clock; 0 in a request.
     pub arrived: u64,
-    /// Departure time from the server, by this clock; 0 in a request.
+    /// Departure time from the server, by the same clock; 0 in a request.
     pub left: u64,
 }
 
 impl Probe {
-    /// Bytes of a probe.
+    /// Length of a probe's datagram in bytes.
     pub const LEN: usize = 32;
-    /// Bytes of a probe as an IPv4 packet.
+    /// Length of a probe's IPv4 packet in bytes.
     pub const IP_LEN: usize = Self::LEN + 28;
 
     /// Returns the datagram.

@@ -210,7 +210,7 @@ fn capacity_is_that_of_the_line_with_a_second_of_buffer() {
     }
 }
 
-/// Lines with a rate up and down in kbit/s, and a buffer in ms.
+/// Lines: rate up and rate down in kbit/s, and buffer in ms.
 const LONG: [[u64; 3]; 5] = [
     [512, 8000, 2000],
     [256, 1000, 3000],

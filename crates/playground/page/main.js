@@ -300,7 +300,7 @@ function makeCard(index) {
   return side;
 }
 
-// The page contains the module in compressed form.
+// Returns the WebAssembly module, which the page contains in compressed form.
 async function readModule() {
   const packed = Uint8Array.from(atob($('module').textContent.trim()), (letter) => letter.charCodeAt(0));
   return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();

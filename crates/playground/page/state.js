@@ -20,7 +20,7 @@ const SLIDERS = [
 const OTHERS = { tcp: 'newreno', duration: '60s', seed: '1', probe: '100ms' };
 const DEFAULTS = { ...Object.fromEntries(SLIDERS.map(({ key, value }) => [key, value])), ...OTHERS };
 
-// Sources of a shaper's rate, before a modem whose line falls to a share of its rates for the middle third of the run.
+// Rate sources of the two shapers, each before a modem. The modem's rate falls for the middle third of the run.
 const SHAPERS = ['fixed', 'auto'];
 const state = { values: { ...DEFAULTS }, further: [], qdiscs: ['droptail', 'asymq'], shapers: SHAPERS };
 const falls = () => state.values.line !== '1';
@@ -49,7 +49,7 @@ function readHash(hash) {
 
 const wordOf = ([key, value]) => (value === '' ? `--${key}` : `--${key}=${value}`);
 
-// Returns the flags of the link. If the line's rate changes, also those of the modems that hide it.
+// Returns the flags of the link. If the line's rate changes, also returns the flags of the modems with this line.
 function linkOf(side) {
   const { line, ...values } = state.values;
   const pairs = Object.entries(values);
@@ -79,7 +79,7 @@ function commandOf(side) {
   return ['asymq sim', ...known, ...state.further.map((flag) => quoted(wordOf(flag)))].join(' ');
 }
 
-// `--udp=up:1mbit --netem-up "loss 1%"` as pairs.
+// Splits a line like `--udp=up:1mbit --netem-up "loss 1%"` into pairs of flag and value.
 function readFlags(line) {
   const words = (line.match(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g) ?? []).map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, '$1$2'));
   const pairs = [];
@@ -96,7 +96,7 @@ function readFlags(line) {
 
 const flagsLine = () => state.further.map((pair) => quoted(wordOf(pair))).join(' ');
 
-// Returns the position of a value among a slider's steps. Values are compared in tc's units.
+// Converts a value in tc's notation to bit/s, ms or a plain number, so that values can be compared.
 function sizeOf(value) {
   const [, number, unit] = /^([\d.]+)\s*([a-z]*)/i.exec(value) ?? [, '0', ''];
   return Number(number) * ({ kbit: 1e3, mbit: 1e6, gbit: 1e9, s: 1e3, us: 1e-3 }[unit.toLowerCase()] ?? 1);

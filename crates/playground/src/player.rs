@@ -11,7 +11,7 @@ use serde_json::json;
 /// Time between two frames.
 const FRAME: Duration = Duration::from_millis(20);
 
-/// Longest run with frames every [`FRAME`]. In a longer run the interval is longer, to bound the number of frames.
+/// Maximum duration with frames every [`FRAME`]. In a longer run the interval is longer, to bound the number of frames.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// Number of frames per sample; with [`FRAME`] a sample is an interval of the time series.

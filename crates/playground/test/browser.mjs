@@ -35,7 +35,7 @@ async function open({ hash = '', width = 1280, height = 900, ...options } = {}) 
   return page;
 }
 
-// Both runs are done, and the page shows them.
+// Waits until both runs are done and the page shows them.
 const settled = (page) => page.waitForFunction(() => document.querySelectorAll('.card[aria-busy=false]').length === 2, null, { timeout: 60000 });
 const text = (page, selector) => page.locator(selector).textContent();
 const verdict = (page) => text(page, '#verdict');

@@ -32,7 +32,7 @@ pub struct Runs {
     pub window: Option<Window>,
 }
 
-/// Number of runs that are missing in the results.
+/// Error: some runs are missing in the results.
 #[derive(Debug, thiserror::Error)]
 #[error("{missing} of {all} runs are missing; run the sweep again, or merge all shards")]
 pub struct Incomplete {
@@ -41,7 +41,7 @@ pub struct Incomplete {
 }
 
 impl Runs {
-    /// Creates the value for an `experiment`, without runs.
+    /// Creates a value without runs for the measures of `experiment`.
     fn new(experiment: &Experiment) -> Self {
         Self {
             measures: vec![Vec::new(); experiment.measures.len()],

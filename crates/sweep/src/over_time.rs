@@ -24,7 +24,7 @@ pub(crate) struct Settled {
 /// many truncations are about equally good. The earliest one keeps the largest part of the run.
 const FLAT: f64 = 1.2;
 
-/// A transient changes the mean, from before to after the truncation, by at least this share of the link.
+/// Minimum change of the mean at the truncation that counts as a transient, as a share of the link.
 const MATERIAL: f64 = 0.02;
 
 /// Finds the end of the transient by MSER-5 (White, 1997): the earliest truncation at which the standard error of the

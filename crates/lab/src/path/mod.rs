@@ -4,7 +4,7 @@
 //! downlink is the other half, the scenario's discipline, and a transmitter. After each transmitter, frames are lost,
 //! delayed or reordered as the scenario defines, without the kernel's netem.
 //!
-//! With a modem, the modem replaces the transmitter, and the gateway holds the discipline of its direction.
+//! In a direction with a modem, the modem replaces the transmitter, and the gateway holds the discipline.
 
 mod frame;
 mod link;
@@ -175,7 +175,7 @@ impl Path {
         self.regenerator = Some(regenerator);
     }
 
-    /// Time at which a frame leaves the link's path; `None` if it is lost.
+    /// Returns the time at which a frame leaves the impairment behind a link; `None` if the frame is lost.
     fn impair(&mut self, direction: Direction, at: Instant) -> Option<Instant> {
         let Some(impairment) = &mut self.impairments[direction as usize] else {
             return Some(at);

@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Number of intervals in a moving average, and in the deviation of averages (MAD).
+/// Number of intervals in a moving average, and in the deviation of averages (the draft's MAD).
 pub(super) const AVERAGED: usize = 4;
-/// A mean excludes the slowest of every 20 values (TMP, 95 %).
+/// A mean excludes the slowest of every 20 values (the draft's TMP, 95 %).
 const TRIMMED: usize = 20;
-/// Maximum deviation of stable averages, as a share of the latest one (SDT).
+/// Maximum deviation of stable averages, as a share of the latest one (the draft's SDT).
 const TOLERANCE: f64 = 0.05;
-/// Maximum number of probe pairs per second (MPS).
+/// Maximum number of probe pairs per second (the draft's MPS).
 const MOST_PAIRS: f64 = 100.0;
 /// Maximum deviation of rates at high confidence, as a share of the mean rate.
 const MAX_SPREAD: f64 = 0.1;
-/// Maximum share of the capacity that probes may use (PTC).
+/// Maximum share of the capacity that probes may use (the draft's PTC).
 const PROBES_SHARE: f64 = 0.05;
 /// Bits of one foreign and one self probe together, as estimated by the draft.
 const PAIR_BITS: f64 = 8.0 * 6000.0;

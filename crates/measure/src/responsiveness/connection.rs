@@ -46,7 +46,7 @@ const RECORD: usize = 16 * 1024;
 const FRAME_HEAD: u64 = 9;
 /// Interval at which the sending rate is updated.
 const RATE_EVERY: Duration = Duration::from_millis(50);
-/// Maximum bytes of an answer's headers.
+/// Maximum length of an answer's headers in bytes.
 const MAX_HEAD: u32 = 16 * 1024;
 /// Data that loads send.
 static ZEROS: [u8; FRAME] = [0; FRAME];

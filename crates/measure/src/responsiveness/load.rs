@@ -202,7 +202,7 @@ struct DirectionLoad {
     direction: Direction,
     carriers: Vec<(Arc<Carrier>, Task)>,
     bytes: u64,
-    /// Total of `Counter::packets` over all connections, over time. Probes count as headers.
+    /// Sum of `Counter::packets` over all connections, at several times. Probes count as headers.
     crossed: Counts,
     goodput: Goodput,
     series: Vec<(f64, f64)>,

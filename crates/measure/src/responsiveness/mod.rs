@@ -33,7 +33,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
-/// Maximum bytes of a configuration.
+/// Maximum length of a configuration in bytes.
 const MAX_CONFIG: usize = 16 * 1024;
 const IDLE_PROBES: usize = 20;
 /// Maximum time to wait until queues have drained, and the minimum time.

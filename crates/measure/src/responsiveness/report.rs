@@ -21,7 +21,7 @@ pub struct Tested {
     /// Foreign probes over the idle line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<ForeignTimes>,
-    /// The line; `null` on systems that do not count packets.
+    /// Capacities of the line; `null` on systems that do not count packets.
     #[serde(default)]
     pub link: Link,
     /// Uploads alone.

@@ -35,14 +35,14 @@ pub const HTTPS_PORT: u16 = 4043;
 
 /// Maximum number of connections per client that [`Limits`] permits.
 const CONNECTIONS_PER_CLIENT: usize = 32;
-/// Maximum simultaneous connections of one network.
+/// Maximum number of simultaneous connections from one network.
 const CONNECTIONS_PER_NETWORK: usize = 160;
-/// Maximum simultaneous requests of a connection, loads included.
+/// Maximum number of simultaneous requests on a connection, loads included.
 const STREAMS: u32 = 64;
 const LOADS: usize = 4;
-/// Maximum bytes of a request's headers.
+/// Maximum length of a request's headers in bytes.
 const HEAD: usize = 4096;
-/// Maximum bytes of the server's name and port in a request.
+/// Maximum length of the server's name and port in a request, in bytes.
 const AUTHORITY: usize = 261;
 /// Interval at which limits are checked.
 const LOOK: Duration = Duration::from_millis(250);

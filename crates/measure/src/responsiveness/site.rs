@@ -14,7 +14,7 @@ use tokio::time::timeout;
 /// Interval between checks of loads and queues.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// Maximum connections that carry load in one direction.
+/// Maximum number of connections that carry load in one direction.
 pub const MAX_CONNECTIONS: usize = 64;
 
 /// The options of a test.
@@ -22,7 +22,7 @@ pub const MAX_CONNECTIONS: usize = 64;
 pub struct TestOptions<'a> {
     /// `https://HOST[:PORT]`, or the URL of a configuration.
     pub url: String,
-    /// Maximum connections that carry load in each direction, 1 to [`MAX_CONNECTIONS`].
+    /// Maximum number of connections that carry load in each direction, 1 to [`MAX_CONNECTIONS`].
     pub connections: usize,
     /// Interval between checks of stability; each check adds a connection.
     pub interval: Duration,

@@ -17,7 +17,7 @@ impl Sample {
         Self { mean, runs: None }
     }
 
-    /// The mean of these runs.
+    /// Creates a sample from the values of these runs.
     pub fn of(runs: &[f64]) -> Self {
         Self {
             mean: mean(runs),

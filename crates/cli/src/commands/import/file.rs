@@ -267,7 +267,7 @@ fn expanded(line: &str, variables: &[(String, String)]) -> String {
     line
 }
 
-/// Renames `overhead` after the word `start`. tc's size table (stab) adds bytes to the frame, tc-cake to the IP packet.
+/// Renames `overhead` after the word `start`. tc's size table (stab) adds it to the frame, tc-cake to the IP packet.
 fn stab<'a>(words: &[&'a str], start: &str) -> Vec<&'a str> {
     let at = words.iter().position(|word| *word == start);
     let (before, table) = words.split_at(at.unwrap_or(words.len()));

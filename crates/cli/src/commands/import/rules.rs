@@ -14,7 +14,7 @@ pub(super) enum Fate {
     LeftOut(String),
     /// Link-layer keywords of tc-cake.
     Link(String),
-    /// Link-layer keywords of tc-cake for the downlink.
+    /// Link-layer keywords of tc-cake that apply only to the downlink.
     LinkDown(String),
 }
 
@@ -233,7 +233,7 @@ fn qosmate(section: &Section, key: &str, value: &str) -> Fate {
         "UPRATE" => kbit("--up", value),
         "DOWNRATE" => kbit("--down", value),
         "OVERHEAD" => overhead(value),
-        // Older versions use it for all disciplines except CAKE.
+        // Older versions of qosmate use this option for all disciplines except CAKE.
         "OH" if section.get("ROOT_QDISC") != "cake" => overhead(value),
         "OH" => left("qosmate ignores it with ROOT_QDISC cake"),
         "LINKTYPE" => linklayer(value),
@@ -329,7 +329,7 @@ fn tc(section: &Section, key: &str, value: &str) -> Fate {
         "qdisc" if matches!(value, "htb" | "hfsc") => {
             left("its rates are in its classes; add --up and --down, or asymq router learns them")
         }
-        // After `raw`, CAKE adds to the frame too.
+        // After `raw`, CAKE also adds bytes to the frame.
         "stab-overhead" if section.options.iter().any(|(key, _)| key == "raw") => overhead(value),
         "stab-overhead" => match value.parse::<i64>() {
             Ok(bytes) => overhead(&bytes.saturating_add(ETHERNET).to_string()),

@@ -22,7 +22,7 @@ pub(super) struct HttpsArgs {
     key: Option<PathBuf>,
 }
 
-/// Address of the test.
+/// Address at which the test is served, if at all.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Nowhere,
@@ -60,7 +60,7 @@ impl HttpsArgs {
     }
 }
 
-/// Runs until `stop` is set. The end of either server ends the other one.
+/// Runs both servers until `stop` is set. If one server ends, the other one ends too.
 pub(super) fn run_both(
     server: Server,
     https: HttpsServer,

@@ -1,4 +1,4 @@
-// Everything on canvas: queues packet by packet, and curves.
+// Draws on canvases: queues packet by packet, and curves.
 
 const colours = {};
 function readColours() {
@@ -20,8 +20,8 @@ function surface(canvas) {
 
 const KINDS = ['ack', 'data', 'other'];
 
-// Draws a packet in a cell: data fills it, an ACK is a dot, a call's packet a diamond. A packet is a number: its bytes in
-// 14 bits, its kind in 2.
+// Draws a packet in a cell: data fills it, an ACK is a dot, a call's packet a diamond. A packet is a number: its length
+// in bytes in the lower 14 bits, its kind in the upper 2.
 function mark(context, packet, x, y, width, height) {
   const kind = KINDS[(packet >> 14) & 3] ?? 'other';
   context.fillStyle = colours[kind];
@@ -39,9 +39,9 @@ function mark(context, packet, x, y, width, height) {
   context.fill();
 }
 
-const LINK = 28; // the box at the left, of the packet on the link
+const LINK = 28; // width of the box at the left, which shows the packet on the link
 
-// Number of rows, and width of the cells, so that `most` packets fit.
+// Returns the number of rows and the size of a cell, so that `most` packets fit.
 function cells(most, width, height) {
   for (let rows = 1; ; rows++) {
     const cell = Math.min(9, width / Math.ceil(most / rows));
@@ -60,7 +60,7 @@ function drawQueue(canvas, queue, most) {
   context.strokeStyle = colours.muted;
   context.lineWidth = 1.5;
   context.beginPath();
-  // To the left: packets leave the house.
+  // An arrow to the left: packets leave the house.
   context.moveTo(pad + 4, middle - 4); context.lineTo(pad, middle); context.lineTo(pad + 4, middle + 4);
   context.moveTo(pad, middle); context.lineTo(pad + 9, middle);
   context.roundRect(pad + 9, middle - 14, 17, 28, 4);
@@ -82,7 +82,7 @@ function drawQueue(canvas, queue, most) {
   }
 }
 
-// Grid, and the mapping of a curve's values.
+// Draws the grid. Returns the functions that map a curve's times and values to pixels.
 function axes(canvas, duration, max, label) {
   const [context, width, height] = surface(canvas);
   const [top, bottom] = [3, height - 2];
@@ -103,7 +103,7 @@ function axes(canvas, duration, max, label) {
   return { context, x, y, caption };
 }
 
-// Data, and above it the other used capacity.
+// Draws the share of the link that data uses and, above it, the share of all other packets.
 function drawUse(canvas, run, duration, all, data) {
   const { context, x, y } = axes(canvas, duration, 1, '');
   const interval = run.head?.sample ?? 0.2;
@@ -144,7 +144,7 @@ function drawWaits(canvas, run, duration, max) {
 
 const msText = (ms) => (ms < 1 ? `${ms.toFixed(1)} ms` : ms < 10000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(0)} s`);
 
-// The next round number at or above a value.
+// Returns the smallest round number that is not below a value.
 function nice(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1e-9)));
   return [1, 1.5, 2, 3, 5, 7.5, 10].map((step) => step * power).find((step) => step >= value * 0.999);

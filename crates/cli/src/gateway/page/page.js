@@ -63,7 +63,7 @@ function draw() {
   showTables();
 }
 
-// Samples in the form of the playground's curves, right-aligned.
+// Returns samples in the form of the playground's curves. The latest one is at the right edge; missing ones are zeros.
 function samples(rows, seconds, of) {
   const empty = new Array(8).fill(0);
   return [...Array(Math.max(0, seconds - rows.length)).fill(empty), ...rows.map(of)];
