@@ -67,7 +67,7 @@ class Packet:
         """Time of arrival at the queue, in ns."""
     @property
     def flow(self) -> int:
-        """Conversation and direction of the packet."""
+        """Number of the packet's conversation and direction."""
     @property
     def length(self) -> int:
         """Bytes charged to the link."""

@@ -16,7 +16,7 @@ class CongestionControl:
     A subclass with `on_ack`, `on_loss` and `on_timeout` can be used in scenarios at once: Scenario(tcp=MyTcp), or
     by its name. Each connection has its own object. Windows are in segments, times in whole nanoseconds. The
     sender calls a method for each event, then reads `window`. The sender itself detects losses and retransmits.
-    An event takes a few microseconds, about a hundred times as long as in Rust.
+    An event takes some microseconds of CPU time, about 100 times as much as in Rust.
 
     The simulator's senders use SACK by default. With sack=False, a subclass must increase `window` during
     a recovery by the segments that have left the network (RFC 5681, section 3.2), in `on_fast_retransmit`,

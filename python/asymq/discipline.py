@@ -17,7 +17,7 @@ class Discipline:
     A subclass with `enqueue` and `dequeue` can be used in scenarios at once: Scenario(qdisc=MyQdisc), or by its
     name. Each link has its own object in each run. Times are whole nanoseconds and never decrease. Each packet
     passed to `enqueue` must leave exactly once: returned by `dequeue` or `drain`, or dropped into the sink. The
-    simulator counts waiting packets. A packet takes a few microseconds, about a hundred times as long as in Rust.
+    simulator counts waiting packets. A packet takes some microseconds of CPU time, about 100 times as much as in Rust.
 
     `parameters` are keys of scenarios with their defaults, by name: numbers, booleans, times like "20ms" and
     rates like "1mbit". The constructor receives their values by keyword, times in seconds and rates in bit/s.

@@ -54,7 +54,7 @@ shows! {
         total: u64,
         /// Segments that this ACK newly delivers.
         newly: u64,
-        /// Total number of delivered segments when the newest of the `newly` delivered ones was sent.
+        /// Total number of delivered segments when the newest segment of `newly` was sent.
         prior: u64,
         /// Segments delivered since that segment was sent.
         delivered: u64,

@@ -21,7 +21,7 @@ foreach {key value} $argv {
 }
 
 Agent/TCP set packetSize_ $opt(mss)
-# In packets. The queue never reaches the default.
+# Maximum window in packets; the default never limits a flow.
 Agent/TCP set window_ $opt(window)
 
 set ns [new Simulator]

@@ -87,7 +87,7 @@ def ns3(python, cases, seeds):
 
 
 def asymq(command, case, seeds):
-    """Returns asymq's results in this form."""
+    """Returns asymq's results for a case, in the form of `ns3`."""
     _, ours, _, options, flows, place = case
     words = [
         *command, "sim", "--json", "--qdisc=droptail", f"--up={place[0]}mbit", f"--down={place[0]}mbit",

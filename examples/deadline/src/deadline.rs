@@ -19,7 +19,7 @@ pub struct Deadline<P> {
 }
 
 impl<P: Packet> Deadline<P> {
-    /// Makes an empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
     /// The limit is too large, or there is not enough memory.

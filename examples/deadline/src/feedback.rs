@@ -19,7 +19,7 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// Makes a controller for a link, which starts at the lowest target.
+    /// Creates a controller for a link. The controller starts at the lowest deadline.
     pub const fn new(link: Rate) -> Self {
         Self {
             link,

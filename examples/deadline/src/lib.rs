@@ -1,8 +1,8 @@
 //! An example of a discipline in another crate; `docs/research/extending.md` builds it step by step.
 //!
 //! [`deadline-slots`](WithDeadline) holds ACKs in SAD's slots and data in a [`Deadline`] queue. It serves ACKs first,
-//! and a [`Feedback`] controller changes the deadline. asymq's crates do not contain its name, yet the discipline runs
-//! in the simulator, the lab and the gateway; asymq's laws test it, and tables and metrics show it.
+//! and a [`Feedback`] controller changes the deadline. asymq's crates do not name the discipline, yet it runs in the
+//! simulator, the lab and the gateway. `asymq-laws` tests it, and tables and metrics show it.
 
 mod deadline;
 mod feedback;
