@@ -15,8 +15,7 @@ use std::time::Duration;
 const CHUNKS: u32 = 256;
 /// Maximum number of frames that the kernel has not accepted yet.
 const BATCH: u32 = 64;
-/// Number of attempts to bind, and the pause between them. The kernel frees a closed socket's queue with a
-/// delay.
+/// Number of attempts to bind, and the pause between them. The kernel frees a closed socket's queue with a delay.
 const BUSY: (u32, Duration) = (100, Duration::from_millis(1));
 
 /// Sends frames through the first transmit queue of an interface, without blocking.
