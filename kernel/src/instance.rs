@@ -35,7 +35,7 @@ pub(crate) struct Instance {
     line: (Rate, Option<Rate>, Limit),
 }
 
-/// Passes dropped packets to C.
+/// Passes dropped and filtered packets to C.
 struct Freed(Host);
 
 impl Sink<Skb> for Freed {
@@ -100,8 +100,8 @@ impl Instance {
         self.rules = rules(numbers, given);
     }
 
-    /// True if the instance can continue on this line: no default limit changes with the new rates or, with
-    /// `buffer_moves`, with the new buffer.
+    /// True if the instance can continue on this line: no default limit changes, and the buffer changes
+    /// (`buffer_moves`) only if it bounds nothing but the FIFO after a fault.
     pub(crate) fn follows(&self, line: (Rate, Option<Rate>, Limit), buffer_moves: bool) -> bool {
         // In disciplines that follow rates, no rule of a limit reads other values.
         let values = &Values::default();

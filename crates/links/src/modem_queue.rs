@@ -130,7 +130,7 @@ impl ModemQueue {
         Some(self.out_at)
     }
 
-    /// Waiting time of a packet that arrives at `now`.
+    /// Waiting time in ns, without a grant, of a packet that arrives at `now`.
     pub fn wait(&self, now: u64) -> u64 {
         self.free_at.saturating_sub(now)
     }
