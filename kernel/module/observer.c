@@ -77,7 +77,7 @@ MODULE_PARM_DESC(departures, "departures that followers have read");
 #define asymq_count_departure() (departures++)
 static unsigned int flow_hash;
 module_param(flow_hash, uint, 0644);
-MODULE_PARM_DESC(flow_hash, "hash of every flow of IP, for tests of the flow table; 0 for the flow's own");
+MODULE_PARM_DESC(flow_hash, "hash to give every IP flow, for tests of the flow table; 0 for each flow's own");
 #define asymq_tested_hash(hash) (flow_hash ?: (hash))
 static unsigned int flow_key;
 module_param(flow_key, uint, 0444);

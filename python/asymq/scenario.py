@@ -165,7 +165,7 @@ def _plain_text(key: str, value: Any) -> str:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        message = f'{type(value).__name__} is not allowed here; write text or a number, like up="1mbit"'
+        message = f'{type(value).__name__} is not allowed here; write text or a number, for example up="1mbit"'
         raise TypeError(f"{key}: {message}") from None
     # Formats without an exponent, which rates and times do not allow.
     return f"{Decimal(repr(number)):f}".removesuffix(".0") if math.isfinite(number) else str(number)

@@ -135,7 +135,7 @@ pub(crate) fn as_text(name: &str, value: &DeValue<'_>) -> Result<String, String>
         DeValue::Table(table) if IN_TABLES.contains(&name) => list_of_pairs(name, table)?,
         DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
             return Err(format!(
-                "{name}: {} is not allowed here; write text or a number, like up = \"1mbit\"",
+                "{name}: {} is not allowed here; write text or a number, for example up = \"1mbit\"",
                 match value {
                     DeValue::Array(_) => "a list in a list",
                     DeValue::Datetime(_) => "a date",
@@ -259,7 +259,7 @@ mod tests {
             ),
             (
                 "udp = [[1]]",
-                "s.toml:1: udp: a list in a list is not allowed here; write text or a number, like up = \"1mbit\"",
+                "s.toml:1: udp: a list in a list is not allowed here; write text or a number, for example up = \"1mbit\"",
             ),
             (
                 "runs = 1\n[[flow]]\ndirection = \"left\"",
@@ -267,12 +267,12 @@ mod tests {
             ),
             (
                 "[[flow]]\ndirection = \"up\"\nrtt = [[1]]",
-                "s.toml:1: flow: rtt: a list in a list is not allowed here; write text or a number, like up = \"1mbit\"",
+                "s.toml:1: flow: rtt: a list in a list is not allowed here; write text or a number, for example up = \"1mbit\"",
             ),
             ("sack = 1", "s.toml:1: sack = 1: unknown; use true or false"),
             (
                 "[tcp]\nname = \"reno\"",
-                "s.toml:1: tcp: a table is not allowed here; write text or a number, like up = \"1mbit\"",
+                "s.toml:1: tcp: a table is not allowed here; write text or a number, for example up = \"1mbit\"",
             ),
             (
                 "up = ",

@@ -216,7 +216,7 @@ mod tests {
     fn help_names_the_default_of_every_part() {
         assert_eq!(
             help_of("interval"),
-            "Interval between changes by the controller; for CoDel, time for which the sojourn time must exceed the target before a drop [default: 10s for acq; 5s for dcbq; 100ms for codel, fq_codel; 200ms otherwise]"
+            "Interval between the controller's changes; for CoDel, time for which the sojourn time must exceed the target before a drop [default: 10s for acq; 5s for dcbq; 100ms for codel, fq_codel; 200ms otherwise]"
         );
         assert_eq!(
             help_of("ack-size"),

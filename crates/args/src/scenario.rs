@@ -42,15 +42,15 @@ settings! {
         pub qdisc: Option<String> = "NAME";
         /// Parameters of the disciplines.
         pub qdisc_params: Params;
-        /// Kernel qdisc for the uplink in place of --qdisc, like "cake ack-filter" (real TCP only). If QDISC contains no rate or overhead, asymq adds the scenario's.
+        /// Kernel qdisc for the uplink in place of --qdisc, for example "cake ack-filter" (real TCP only). If QDISC contains no rate or overhead, asymq adds the scenario's.
         pub tc: Option<String> = "QDISC";
         /// Discipline at the downlink [default: droptail].
         pub qdisc_down: Option<String> = "NAME";
-        /// Parameter of the downlink's discipline, like data-share=0.3 (SAD's f); repeatable [default: the uplink's value; for ack-queue and other parts, the part that --qdisc-down brings].
+        /// Parameter of the downlink's discipline, for example data-share=0.3 (SAD's f); repeatable [default: the uplink's value; for ack-queue and other parts, the part that --qdisc-down brings].
         pub param_down: Vec<String> = "NAME=VALUE";
         /// Congestion control.
         pub tcp: Option<Tcp> = "NAME", arg |arg| arg.help(tcp_help());
-        /// Long-lived QUIC flows, like quinn,up=1,down=10,tcp=bbr,ack-every=10: stack (its name or the path of its program), numbers of uploads and downloads, congestion control [default: --tcp], packets per ACK [default: the stack's]. Simulated stacks: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Real stacks, built by scripts/quic/stacks: quinn, aioquic.
+        /// Long-lived QUIC flows, for example quinn,up=1,down=10,tcp=bbr,ack-every=10: stack (its name or the path of its program), numbers of uploads and downloads, congestion control [default: --tcp], packets per ACK [default: the stack's]. Simulated stacks: chrome, mvfst, neqo, picoquic, quinn, quic-go, ngtcp2, msquic. Real stacks, built by scripts/quic/stacks: quinn, aioquic.
         pub quic: Option<QuicFlows> = "FLOWS";
         /// Payload of a full TCP segment, 88b to 65495b. Real TCP: at most 1460b, including 12 bytes of timestamps [default: 1460b].
         pub mss: Option<Bytes> = "SIZE";
@@ -60,7 +60,7 @@ settings! {
         pub ack_every: Option<u32> = "N", read within(1..=64);
         /// Receive window of every host, in packets or bytes [default: unlimited].
         pub window: Option<Limit> = "LIMIT";
-        /// UDP flow of constant rate, like up:500kbit or down:3mbit:200b@60s..80s: direction, rate, packet size [default: 1000b] and time [default: the whole run]; repeatable. up:1mbit/2..3 crosses only links 2 and 3 of --links. up:3mbit:60b:syns is a flood from a second host at home (simulator only). Its fourth word is udp, syns or acks (each packet is a new flow), or a number of UDP flows like 40. Each flow of the flood has its own server. With :server after the fourth word, all of them go to the server of the scenario's first flow; with :forged, also from random source addresses.
+        /// UDP flow of constant rate, for example up:500kbit or down:3mbit:200b@60s..80s: direction, rate, packet size [default: 1000b] and time [default: the whole run]; repeatable. up:1mbit/2..3 crosses only links 2 and 3 of --links. up:3mbit:60b:syns is a flood from a second host at home (simulator only). Its fourth field is udp, syns or acks (each packet is a new flow), or a number of UDP flows such as 40. Each flow of the flood has its own server. With :server after the fourth field, all of them go to the server of the scenario's first flow; with :forged, also from random source addresses.
         pub udp: Vec<UdpBurst> = "FLOW";
         /// Interval of probes: small UDP echoes whose queueing delay is reported. 0 sends none [default: 0; 100ms with real TCP].
         pub probe: Option<Duration> = "TIME";
@@ -305,7 +305,7 @@ fn check_real(scenario: &Scenario, place: &str) -> Result<(), (String, String, S
         return fail("tc", words.clone(), message.into());
     }
     if let Some(flood) = scenario.udp.iter().find(|burst| burst.flood.is_some()) {
-        let why = "where home has one host; write it without a flood, like up:1mbit, or use sim";
+        let why = "where home has one host; write it like up:1mbit, or use sim";
         return refuse("udp", flood.to_string(), why);
     }
     for direction in Direction::ALL {

@@ -41,15 +41,15 @@ settings! {
         pub regenerate_spacing: Option<Spacing> = "SPACING";
         /// Period at the start of a run in which every long-lived flow starts, at a random time [default: 1s, at most a tenth of --duration].
         pub start_within: Option<Duration> = "TIME";
-        /// TCP flow, like down,rtt=40ms,start=2s,size=1mb; repeatable. The direction comes first. Keys: rtt, start, stop, size, rate (of the application), tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt, links (of --links, like 2..3). With opaque, quic, quic=STACK or tunnel, the flow's headers are encrypted, so that queues cannot read them.
+        /// TCP flow, for example down,rtt=40ms,start=2s,size=1mb; repeatable. The direction comes first. Keys: rtt, start, stop, size, rate (of the application), tcp, sack, mss, delayed-ack, ack-every, acks-per-rtt, links (of --links, for example 2..3). With opaque, quic, quic=STACK or tunnel, the flow's headers are encrypted, so that queues cannot read them.
         pub flow: Vec<ListedFlow> = "FLOW";
-        /// Short TCP transfers, like down:1:30kb:1.3: direction, mean number per second (Poisson arrivals), mean size, shape of the Pareto distribution of sizes; repeatable.
+        /// Short TCP transfers, for example down:1:30kb:1.3: direction, mean number per second (Poisson arrivals), mean size, shape of the Pareto distribution of sizes; repeatable.
         pub web: Vec<WebLoad> = "LOAD";
-        /// Pauses of the applications of long-lived flows, like 200kbit:500ms:500ms: rate while sending, mean sending time, mean pause. Both times are exponentially distributed [default: no pauses, no rate limit].
+        /// Pauses of the applications of long-lived flows, for example 200kbit:500ms:500ms: rate while sending, mean sending time, mean pause. Both times are exponentially distributed [default: no pauses, no rate limit].
         pub on_off: Option<OnOff> = "PATTERN";
         /// Number of asymmetric links in series, 1 to 32; each has its own queues [default: 1].
         pub links: Option<u32> = "N", read within(1..=32);
-        /// Change of the uplink's rate, like 10s:2mbit (time and new rate); repeatable. The uplink's discipline still assumes the rate --up.
+        /// Change of the uplink's rate, for example 10s:2mbit (time and new rate); repeatable. The uplink's discipline still assumes the rate --up.
         pub steps_up: Vec<RateStep> = "STEP";
         /// Change of the downlink's rate, written like --steps-up; repeatable.
         pub steps_down: Vec<RateStep> = "STEP";
@@ -57,7 +57,7 @@ settings! {
         pub trace_up: Option<PathBuf> = "FILE";
         /// Mahimahi trace of the downlink, used like --trace-up.
         pub trace_down: Option<PathBuf> = "FILE";
-        /// Modem after the uplink's shaper, like 10mbit,buffer=600ms,grant=2ms..6ms: rate, buffer (as time, packets or bytes), time from request to grant. --up then sets the shaper's rate; --steps-up and --trace-up set the modem's [default: none].
+        /// Modem after the uplink's shaper, for example 10mbit,buffer=600ms,grant=2ms..6ms: rate, buffer (as time, packets or bytes), time from request to grant. --up then sets the shaper's rate; --steps-up and --trace-up set the modem's [default: none].
         pub modem_up: Option<Modem> = "MODEM";
         /// Modem before the downlink's shaper, written like --modem-up. The downlink's shaper is then at home.
         pub modem_down: Option<Modem> = "MODEM";
@@ -65,7 +65,7 @@ settings! {
         pub shaper_up: Option<RateSource> = "SOURCE";
         /// Rate of the shaper after --modem-down: a value of --shaper-up, or autorate-ingress (estimated by CAKE) [default: fixed].
         pub shaper_down: Option<RateSource> = "SOURCE";
-        /// Change of the path's delay beyond the modems, like 10s:25ms (time of the change, one-way delay added from then on); repeatable.
+        /// Change of the path's delay beyond the modems, for example 10s:25ms (time of the change, one-way delay added from then on); repeatable.
         pub steps_delay: Vec<DelayStep> = "STEP";
         /// Random changes of the modems' rates and the path's delay, different for each seed: constant, steps, halved, ramp, starlink, cellular, outage, path, handover or docsis (docs/research/scenarios.md) [default: none].
         pub rate_profile: Option<RateProfile> = "PROFILE";
@@ -75,7 +75,7 @@ settings! {
         pub clock_drift: Option<u32> = "PPM", read within(0..=1000);
         /// Resolution of the servers' TCP timestamps, 1ms to 100ms [default: 1ms].
         pub clock_tick: Option<Duration> = "TIME";
-        /// Impairment of the path beyond the uplink, in netem's syntax, like "loss 1%", "loss gemodel 1% 10% 70% 0.1%", "delay 10ms 5ms" or "delay 10ms reorder 25% gap 5".
+        /// Impairment of the path beyond the uplink, in netem's syntax, for example "loss 1%", "loss gemodel 1% 10% 70% 0.1%", "delay 10ms 5ms" or "delay 10ms reorder 25% gap 5".
         pub netem_up: Option<Netem> = "NETEM";
         /// Impairment of the path beyond the downlink, in netem's syntax.
         pub netem_down: Option<Netem> = "NETEM";
@@ -85,7 +85,7 @@ settings! {
         pub netem_access_down: Option<Netem> = "NETEM";
         /// Size of the TCP and IP headers of each data packet and ACK, 40b to 80b [default: 40b].
         pub header: Option<Bytes> = "SIZE";
-        /// Bytes that both links add to each IP packet, in tc-cake's syntax, like docsis or "overhead 44 atm". Disciplines count these bytes too [default: none].
+        /// Bytes that both links add to each IP packet, in tc-cake's syntax, for example docsis or "overhead 44 atm". Disciplines count these bytes too [default: none].
         pub overhead: Option<Overhead> = "WORDS";
     }
 }

@@ -204,7 +204,7 @@ fn read_answer(stream: &mut UnixStream) -> io::Result<String> {
             Err(error) => return Err(error),
         }
     }
-    Err(io::Error::other("the answer is too long for a gateway's"))
+    Err(io::Error::other("the answer is too long to be a gateway's"))
 }
 
 fn exchange(control: &Path, request: &str) -> io::Result<String> {
@@ -335,7 +335,7 @@ mod tests {
         let (mut near, mut far) = UnixStream::pair().unwrap();
         let flood = thread::spawn(move || while far.write_all(&[b'x'; 4096]).is_ok() {});
         let error = read_answer(&mut near).unwrap_err().to_string();
-        assert!(error.contains("too long for a gateway"), "{error}");
+        assert!(error.contains("too long to be a gateway's"), "{error}");
         drop(near);
         flood.join().unwrap();
         let (mut near, mut far) = UnixStream::pair().unwrap();

@@ -377,7 +377,7 @@ impl Gateway {
                 }
             }
             Err(error) => (self.log)(&format!(
-                "--fail-open: the kernel cannot bridge ({error}); nothing passes while the gateway is stopped"
+                "--fail-open: the kernel cannot bridge ({error}); no frame passes while the gateway is stopped"
             )),
         }
     }

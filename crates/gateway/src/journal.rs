@@ -148,7 +148,7 @@ pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
             // In a sticky folder like /tmp, users can replace only their own files.
             let sticky = found.mode() & libc::S_ISVTX != 0 && path != folder;
             match found.mode() & 0o022 {
-                _ if !found.is_dir() => Some("not a folder; write the path without links"),
+                _ if !found.is_dir() => Some("not a folder; write the path without symbolic links"),
                 _ if ![0, effective_user()].contains(&found.uid()) => Some("another user owns it"),
                 0 => None,
                 _ if sticky => None,
@@ -213,7 +213,7 @@ mod tests {
         mode("open", 0o777);
         assert!(refused("open/state").contains("open: other users may"));
         symlink(inside("new"), inside("link")).unwrap();
-        assert!(refused("link/state").ends_with("without links"));
+        assert!(refused("link/state").ends_with("without symbolic links"));
         fs::write(inside("file"), "").unwrap();
         assert!(refused("file").contains("not a folder"));
         mode("theirs", 0o755);

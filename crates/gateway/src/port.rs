@@ -108,7 +108,7 @@ pub fn check_interface_name(name: &str) -> Result<(), PortError> {
         true => Ok(()),
         false => Err(PortError::unfit(
             &format!("{name:?}"),
-            "not an interface name; write 1 to 15 bytes without '/', ':', '%' or spaces, like eth0",
+            "not an interface name; write 1 to 15 bytes without '/', ':', '%' or spaces, for example eth0",
         )),
     }
 }
@@ -219,7 +219,7 @@ impl Port {
         let sender = Sender::open(link, by).map_err(|error| match by {
             SendBy::AfXdp => PortError::unfit(
                 name,
-                format!("cannot send by AF_XDP ({error}); write --send auto"),
+                format!("cannot send by AF_XDP ({error}); use --send auto"),
             ),
             _ => PortError::system(name, "open a socket for sending")(error),
         })?;

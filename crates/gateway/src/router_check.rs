@@ -44,7 +44,7 @@ pub fn inspect_router(name: &str) -> Vec<Finding> {
     if Path::new("/sys/class/net").join(name).join("dsa").exists() {
         refuse(
             "leads to a switch chip (DSA): its ports would lose their uplink".into(),
-            "use the switch's port that leads to the modem, like wan, or the qdisc (docs/router/qdisc.md)".into(),
+            "use the switch's port that leads to the modem, for example wan, or the qdisc (docs/router/qdisc.md)".into(),
         );
     }
     let on_top = |of: &&LinkInfo| of.is_on(&link) && of.index != link.index;

@@ -36,7 +36,7 @@ pub enum LabError {
     )]
     TooSlow(u64),
     /// tc refused the uplink's qdisc: its arguments, and tc's message.
-    #[error("--tc {0}: {1}; write it as for tc qdisc, like \"cake ack-filter\" or \"fq_codel\"")]
+    #[error("--tc {0}: {1}; write it for tc qdisc, as in \"cake ack-filter\" or \"fq_codel\"")]
     Tc(String, String),
     /// Packets left a kernel qdisc late in every attempt.
     #[error(

@@ -170,8 +170,7 @@ impl Test {
         };
         let uploads: Option<Vec<f64>> = streams.iter().zip(sent).map(rate).collect();
         let uploads = uploads.filter(|uploads| uploads.len() == sent.len());
-        uploads
-            .ok_or_else(|| invalid("iperf3's results lack bytes or times, or have impossible ones"))
+        uploads.ok_or_else(|| invalid("iperf3's bytes or times are missing or impossible"))
     }
 }
 

@@ -225,7 +225,7 @@ impl Advice {
         if command.is_some() {
             unsure.push(
                 "Rates are of IP packets; the link's own overhead per packet is not measured. Add it if you know it, \
-                 like --overhead docsis or pppoe-ptm."
+                 for example with --overhead docsis or pppoe-ptm."
                     .into(),
             );
         }

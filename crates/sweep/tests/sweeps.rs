@@ -368,7 +368,7 @@ fn errors_name_the_line_and_a_valid_form() {
         (
             "shown-by = [\"aq:down < 10.1\"]",
             "shown-by = [\"aq/figure-03\"]",
-            "small.toml:47: shown-by aq/figure-03: not a condition",
+            "small.toml:47: shown-by aq/figure-03: no condition; write aq:down > 0.9",
         ),
         (
             "aq:down = 20 within 0.1",

@@ -23,7 +23,7 @@ pub(crate) struct CompareArgs {
     /// Compare only these disciplines, separated by commas [default: eight common ones; with --real: droptail, cake+ack-filter, asymq].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
-    /// Use each discipline in both directions, like a home that also shapes its downlink.
+    /// Use each discipline in both directions, as in a home that also shapes its downlink.
     #[arg(long)]
     both: bool,
     /// Compare all disciplines.

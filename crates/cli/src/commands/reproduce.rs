@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: asymq reproduce aq/figure-05")]
 pub(crate) struct ReproduceArgs {
-    /// Evaluation to run: all papers (all), one paper (aq, acq-vaq, dcbq, sad, afvq), another evaluation (beyond, senders, rates), or one figure (like aq/figure-05).
+    /// Evaluation to run: all papers (all), one paper (aq, acq-vaq, dcbq, sad, afvq), another evaluation (beyond, senders, rates), or one figure (for example aq/figure-05).
     #[arg(value_name = "WHAT", default_value = "all")]
     what: String,
     /// Read experiment files from this folder, in place of the built-in ones.

@@ -32,10 +32,10 @@ pub(crate) struct SimArgs {
 pub(crate) struct LabArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// Run in a QEMU guest with this kernel, like DIR/boot/vmlinuz-VERSION. The kernel's modules must be in DIR/lib/modules/VERSION [default: this host's kernel].
+    /// Run in a QEMU guest with this kernel, for example DIR/boot/vmlinuz-VERSION. The kernel's modules must be in DIR/lib/modules/VERSION [default: this host's kernel].
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
-    /// Load this kernel module in the guest of --kernel, like sch_asymq.ko; repeatable. The guest's tc uses the plugin q_asymq.so in the module's folder.
+    /// Load this kernel module in the guest of --kernel, for example sch_asymq.ko; repeatable. The guest's tc uses the plugin q_asymq.so in the module's folder.
     #[arg(long, value_name = "FILE", requires = "kernel")]
     insmod: Vec<PathBuf>,
     #[command(flatten)]

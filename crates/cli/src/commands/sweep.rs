@@ -58,7 +58,7 @@ pub(crate) struct SweepOptions {
     /// Maximum number of simultaneous runs [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Run only part I of N of all runs, like 3/16; `asymq merge` joins the parts.
+    /// Run only part I of N of all runs, for example 3/16; `asymq merge` joins the parts.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
 }

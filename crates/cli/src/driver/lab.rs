@@ -38,7 +38,7 @@ pub(crate) fn run(
         for run in report.runs.iter().filter(|run| run.is_late()) {
             let (qdisc, seed) = (&report.scenario.uplink.qdisc, run.seed);
             eprintln!(
-                "{qdisc}, seed {seed}: this machine was busy, packets left late; do not trust this run"
+                "{qdisc}, seed {seed}: this machine was busy, and packets left late; do not trust this run"
             );
         }
     }

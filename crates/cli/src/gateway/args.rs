@@ -39,7 +39,7 @@ pub(crate) enum GatewayCommand {
         after_help = "Example: asymq gateway set --control /run/asymq/control --qdisc wrr --data-share 0.7"
     )]
     Set(Box<SetArgs>),
-    /// Compare new settings with a running gateway's, in a randomised trial on live traffic.
+    /// Compare new settings with the current ones, in a randomised trial on live traffic.
     #[command(
         after_help = "Example: asymq gateway try --control /run/asymq/control --qdisc droptail\n\nSettings \
                       that are not given stay unchanged. Without any, the trial compares the current settings with no shaping. \
@@ -63,7 +63,7 @@ pub(crate) enum GatewayCommand {
 /// Flags of `asymq gateway set`. `asymq gateway try` has them too.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SetArgs {
-    /// Control socket of the running gateway.
+    /// Control socket of the running gateway or router.
     #[arg(long, value_name = "PATH")]
     pub(crate) control: PathBuf,
     #[command(flatten)]
@@ -224,7 +224,7 @@ settings! {
 settings! {
     /// Host and outputs of a gateway or a router.
     pub(crate) struct ServiceArgs: "" {
-        /// Folder that stores the interfaces' previous settings until they are restored; only its owner may have write access [default: /run/asymq/state; /run/asymq-root/state for root if a service uses that folder].
+        /// Folder that stores the interfaces' previous settings until they are restored; only its owner may have write access [default: /run/asymq/state; /run/asymq-root/state for root if the service's user owns /run/asymq].
         pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
         /// Socket type for sending frames: af-xdp, af-packet or auto, which uses AF_XDP if possible [default: auto].
         pub(crate) send: Option<SendBy> = "WAY", arg |arg| arg.help_heading("Host");
@@ -272,7 +272,7 @@ asymq_core::read_by_name!(Role, "unknown; use home or headend");
 settings! {
     /// Settings that may change while a gateway runs.
     pub(crate) struct LinkArgs: "" {
-        /// Rate of the uplink's shaper, usually 95 % of the line's rate. auto learns it from TCP packets, auto:1mbit..20mbit within this range [default: auto].
+        /// Rate of the uplink's shaper, usually 95 % of the line's rate. auto learns it from passing packets, auto:1mbit..20mbit within this range [default: auto].
         pub(crate) up: Option<LineRate> = "RATE";
         /// Rate of the downlink's shaper, or auto, as in --up [default: auto for a router; no shaper for a gateway].
         pub(crate) down: Option<LineRate> = "RATE";
@@ -286,10 +286,10 @@ settings! {
         pub(crate) buffer: Option<Limit> = "LIMIT";
         /// Discipline at the downlink, if the downlink is shaped (--down); with the value none, frames are sent at once [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
-        /// Downlink buffer, in packets or bytes [default: computed from --down like --buffer from --up].
+        /// Downlink buffer, in packets or bytes [default: computed from --down as --buffer is from --up].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
         pub(crate) qdisc_params: Params;
-        /// Parameter of the downlink's discipline, like data-share=0.3; repeatable [default: the uplink's value; for ack-queue and other parts, the part that --qdisc-down brings].
+        /// Parameter of the downlink's discipline, for example data-share=0.3; repeatable [default: the uplink's value; for ack-queue and other parts, the part that --qdisc-down brings].
         pub(crate) param_down: Vec<String> = "NAME=VALUE", arg |arg| arg.help_heading("Discipline");
         /// Number of ACKs that a headend creates for each filtered ACK, 0 to 64 [default: 1].
         pub(crate) regenerate: Option<u32> = "R", read within(0..=64), arg |arg| arg.help_heading("Headend");
@@ -297,7 +297,7 @@ settings! {
         pub(crate) regenerate_spacing: Option<Spacing> = "SPACING", arg |arg| arg.help_heading("Headend");
         /// Payload of a full TCP segment, from which a headend computes the number of filtered ACKs [default: 1460b].
         pub(crate) mss: Option<Bytes> = "SIZE", arg |arg| arg.help_heading("Headend");
-        /// Bytes that the link adds to a packet: a number, or tc-cake's keywords (docsis, ethernet, pppoe-ptm, pppoe-vcmux ether-vlan, ...) [default: the Ethernet header].
+        /// Bytes that the link adds to a packet: a number, or one or more of tc-cake's keywords, for example docsis, ethernet, pppoe-ptm, or pppoe-vcmux ether-vlan [default: the Ethernet header].
         pub(crate) overhead: Vec<String> = "N|WORD", read overhead_words, arg |arg| arg.num_args(1..).allow_negative_numbers(true).help_heading("Link layer");
         /// Minimum number of bytes that a packet takes on the link [default: none; some words of --overhead set it].
         pub(crate) mpu: Option<u32> = "N", arg |arg| arg.help_heading("Link layer");
@@ -380,7 +380,7 @@ impl LinkArgs {
             down.map(|down| down.start(Direction::Down)),
         );
         let down_for = |flag: &str, value: &str, what: &str| {
-            let message = format!("{what}; add its rate, like --down 10mbit");
+            let message = format!("{what}; add its rate, for example --down 10mbit");
             down.ok_or_else(|| BadArgument::new(flag, message).of_value(value))
         };
         let overhead = link_overhead(overhead, *mpu, *atm, *ptm)

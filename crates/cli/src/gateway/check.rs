@@ -65,7 +65,7 @@ fn findings(settings: &HostArgs) -> Vec<Finding> {
         let [lan_name, wan_name] = sides.map(|(_, name)| name);
         findings.push(Finding::wrong(
             "--lan, --wan",
-            format!("the MTUs differ, so that longer frames are lost: {lan_name} {lan}, {wan_name} {wan}"),
+            format!("longer frames are lost, because the MTUs differ: {lan_name} {lan}, {wan_name} {wan}"),
             format!("set both to one value: 'ip link set {lan_name} mtu {wan}'"),
         ));
     }
@@ -111,6 +111,6 @@ fn overhead(link: &LinkArgs) -> Option<Finding> {
             return Some(Finding::note("--overhead", problem, remedy));
         }
     };
-    let problem = format!("{code} counted, but not the line's bytes per packet");
+    let problem = format!("{code} counted, but not the bytes that the line adds to a packet");
     Some(Finding::wrong("--overhead", problem, remedy))
 }

@@ -46,9 +46,9 @@ pub(crate) enum RouterCommand {
     #[command(hide = true)]
     /// Take over the port without shaping, and let the kernel forward packets (used by the service).
     Take(Box<TakeRouter>),
-    /// Change settings of a running router, like `asymq gateway set`.
+    /// Change settings of a running router, as `asymq gateway set` does for a gateway.
     Set(Box<SetArgs>),
-    /// Compare settings of a running router, like `asymq gateway try`.
+    /// Compare settings of a running router, as `asymq gateway try` does for a gateway.
     Try(Box<TryArgs>),
 }
 

@@ -28,7 +28,7 @@ pub(super) fn install(args: &InstallRouter, catalog: &dyn Catalog) -> anyhow::Re
     let words = merged(&flags, &planned.given.words, planned.config.as_deref())?;
     if let Some(other) = words.keys().find(|key| !KNOWN.contains(key)) {
         bail!(
-            "--{other}: not available with --kernel; write it as a word of tc into {QDISC_SCRIPT} afterwards"
+            "--{other}: not available with --kernel; leave it out, and add the option of tc to {QDISC_SCRIPT} afterwards"
         );
     }
     let target = Target::new(FILES, args.service.root.as_deref(), args.service.dry_run)?;

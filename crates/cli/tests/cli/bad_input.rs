@@ -171,11 +171,11 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "gateway --lan a --wan b --up 1mbit --qdisc-down fq_codel",
-        "--qdisc-down fq_codel: shapes the downlink; add its rate, like --down 10mbit",
+        "--qdisc-down fq_codel: shapes the downlink; add its rate, for example --down 10mbit",
     ),
     (
         "gateway --role headend --lan a --wan b --up 1mbit",
-        "--role headend: spaces ACKs by the downlink; add its rate, like --down 10mbit",
+        "--role headend: spaces ACKs by the downlink; add its rate, for example --down 10mbit",
     ),
     (
         "gateway --lan lo --wan lo --up 1mbit --down 10mbit --overhead docsys",

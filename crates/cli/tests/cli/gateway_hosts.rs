@@ -572,8 +572,8 @@ fn check_names_every_fault_with_a_remedy() {
         "wrong: --lan lan: has the address 192.0.2.1/24, over which you may be logged in; on a router, use ",
         "wrong: --up 20gbit: lan runs at 10gbit, so the queue builds up in its driver; ",
         "wrong: --up 20gbit: wan runs at 10gbit, ",
-        "wrong: --lan, --wan: the MTUs differ, so that longer frames are lost: lan 1500, wan 1400; ",
-        "wrong: --overhead: ATM cells are counted, but not the line's bytes per packet; give docsis for ",
+        "wrong: --lan, --wan: longer frames are lost, because the MTUs differ: lan 1500, wan 1400; ",
+        "wrong: --overhead: ATM cells are counted, but not the bytes that the line adds to a packet; give docsis for ",
     ] {
         assert!(
             found.iter().any(|line| line.starts_with(start)),

@@ -25,9 +25,9 @@ const fn aqm(name: &'static str, make: Make, summary: &'static str) -> Entry {
 
 /// The AQMs, in the order of `--help`.
 pub(super) static AQMS: &[Entry] = entries! {
-    Entry::part(Role::Aqm, "none", "No early drops"), maker: Maker::Nothing;
-    aqm("red", |config| red(config, true), "RED on data"), source: "Floyd and Jacobson 1993", parameters: listed![ECN];
-    aqm("acc", |config| red(config, false), "RED on data and ACKs: the gateway's part of ACC"),
+    Entry::part(Role::Aqm, "none", "Drops and marks nothing"), maker: Maker::Nothing;
+    aqm("red", |config| red(config, true), "Applies RED to data"), source: "Floyd and Jacobson 1993", parameters: listed![ECN];
+    aqm("acc", |config| red(config, false), "Applies RED to data and ACKs: the gateway's part of ACC"),
         source: "RFC 3449, sec. 4.3", parameters: listed![ECN];
     aqm("step", |config| Ok(boxed(Step::new(config.get(MARK_ABOVE)?))?), "Marks all data packets while the backlog exceeds a threshold, for DCTCP"),
         source: "RFC 8257, sec. 3.1", parameters: listed![MARK_ABOVE];

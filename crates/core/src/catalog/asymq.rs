@@ -34,7 +34,7 @@ parameters! {
     BULK_MIN: Duration = "bulk-min", "5ms", "Minimum target sojourn time that asymq learns for long-lived flows";
     BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time for which a flow's sojourn time must exceed its target before asymq drops or marks a packet";
     BULK_FLOOR: Bytes = "bulk-floor", "2800b",
-        "Bytes of its flow that must be queued behind a packet before asymq drops it; they let the sender detect the loss",
+        "Minimum bytes of the same flow behind a packet that asymq drops; they let the sender detect the loss",
         within Kind::Size(0, 1 << 30);
     MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum ack-wait that the controller sets";
     MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum ack-wait that the controller sets";
@@ -94,14 +94,14 @@ pub(super) static ENTRIES: &[Entry] = entries! {
         brings: &[("ack-queue", "slots"), ("data-queue", "isolated"), ("service", "due-first"), ("controller", "ack-need"),
             ("thin-opaque", "true")],
         parameters: listed![MAX_ACKS], source: "docs/notes/senders.md";
-    Entry::part(Role::AckQueue, "slots", "A slot per flow, where an ACK is held for a later one while data is sent"),
+    Entry::part(Role::AckQueue, "slots", "A slot per flow: while data is sent, an ACK waits there for a later one"),
         source: "docs/notes/asymq.md", parameters: listed![ACK_WAIT, ACK_SEGMENTS, RAMP, MAX_STRETCH, THIN_OPAQUE],
         maker: Maker::Queue;
     Entry::part(Role::DataQueue, "isolated", "Flow queues with fair shares for hosts; each queue has an AQM that learns its target"),
         source: "docs/notes/asymq.md",
         parameters: listed![MAX_DATA, BULK_LIMIT, FLOW_LIMIT, BULK_TARGET, BULK_MIN, BULK_INTERVAL, BULK_FLOOR, ISOLATION],
         maker: Maker::Queue;
-    Entry::part(Role::Service, "due-first", "In this order: sparse flows, due ACKs, data, other ACKs"),
+    Entry::part(Role::Service, "due-first", "Serves sparse flows first, then due ACKs, data, and other ACKs"),
         source: "docs/notes/asymq.md", maker: Maker::Service(|_| Ok(DueFirst::default().into()));
     Entry::part(Role::Controller, "ack-need", "Holds ACKs as long as possible while the downlink stays full"),
         source: "docs/notes/asymq.md",

@@ -32,7 +32,7 @@ const GIVEN_DATA_PER_ACK: Typed<DataPerAck> = Typed::new(
 const fn interval(default: &'static str) -> Typed<Duration> {
     Typed::new(
         "interval",
-        "Interval between changes by the controller; for CoDel, time for which the sojourn time must exceed the target before a drop",
+        "Interval between the controller's changes; for CoDel, time for which the sojourn time must exceed the target before a drop",
         default,
     )
     .within(Kind::Period)
@@ -51,7 +51,7 @@ const GAMMA_RATE: Typed<Gamma> =
 const fn gamma(default: &'static str) -> Typed<Gamma> {
     Typed::new(
         "gamma",
-        "Step size along the utility's gradient: for ACQ a number in (kbit/s)^2, for DCBQ a rate like 10kbit",
+        "Step size along the utility's gradient: for ACQ a number in (kbit/s)^2, for DCBQ a rate such as 10kbit",
         default,
     )
 }
@@ -171,8 +171,8 @@ const fn controller(name: &'static str, make: Make, summary: &'static str) -> En
 
 /// The controllers, in the order of `--help`.
 pub(super) static CONTROLLERS: &[Entry] = entries! {
-    Entry::part(Role::Controller, "none", "All settings stay constant"), maker: Maker::Nothing;
-    controller("aq", aq, "AQ's equations with measured non-TCP rates"), source: "AQ, sec. 3",
+    Entry::part(Role::Controller, "none", "Keeps all settings constant"), maker: Maker::Nothing;
+    controller("aq", aq, "Sets the shares by AQ's equations, with measured non-TCP rates"), source: "AQ, sec. 3",
         brings: &[("buffer-split", "in-ratio")], moves: &["data-share"],
         parameters: listed![CONFIGURED_RATE, ACK_SIZE, DATA_SIZE, DATA_PER_ACK, INTERVAL, BEYOND_LIMIT];
     controller("acq", |config| gradient(config, DownloadMeter::AckedBytes),

@@ -33,10 +33,10 @@ parameters! {
     DROP_BATCH: u32 = "drop_batch", "64", "Maximum number of packets that fq_codel drops at once when its buffer is full",
         within Kind::Count(1, 64);
     RTT: Duration = "cake-rtt", "100ms", "Round-trip time that CAKE's AQM assumes; its target is a twentieth of it (tc: rtt)";
-    DIFFSERV: Diffserv = "diffserv", "diffserv3", "CAKE's mapping of DSCPs to tins, by a keyword of tc-cake(8)";
+    DIFFSERV: Diffserv = "diffserv", "diffserv3", "CAKE's mapping of DSCPs to tins, as a keyword of tc-cake(8)";
     pub(super) ISOLATION: Isolation = "isolation", "triple-isolate",
-        "Fairness between flows, hosts or both, by a keyword of tc-cake(8) (CAKE and asymq)";
-    ACK_FILTER: Option<CakeAckFilter> = "ack-filter", "no-ack-filter", "CAKE's ACK filter, by a keyword of tc-cake(8)";
+        "Fairness between flows, hosts or both, as a keyword of tc-cake(8) (CAKE and asymq)";
+    ACK_FILTER: Option<CakeAckFilter> = "ack-filter", "no-ack-filter", "CAKE's ACK filter, as a keyword of tc-cake(8)";
     MEMLIMIT: Bytes = "memlimit", "4mb, or four cake-rtt at the link's rate",
         "Maximum backlog of all queues of CAKE, in bytes on the link", within Kind::Size(1, 1 << 32),
         computed memory;

@@ -15,7 +15,7 @@ use crate::units::{Duration, Limit};
 
 /// The queues, in the order of `--help`.
 pub(super) static QUEUES: &[Entry] = entries! {
-    queue(Role::AckQueue, "fifo", "All ACKs, in the order of arrival");
+    queue(Role::AckQueue, "fifo", "Keeps all ACKs, in the order of arrival");
     queue(Role::AckQueue, "af", "ACK filtering: a new ACK removes the older ones of its flow and joins the tail"), source: "RFC 3449, sec. 5.2.1",
         parameters: listed![MAX_STRETCH, MAX_GAP];
     queue(Role::AckQueue, "sad", "Smart ACK dropper: a new ACK replaces the queued one of its flow and takes its place in the queue"), source: "SAD, sec. 3",

@@ -69,18 +69,18 @@ const fn service(name: &'static str, make: Make, summary: &'static str) -> Entry
 
 /// The services, in the order of `--help`.
 pub(super) static SERVICES: &[Entry] = entries! {
-    service("shared", |_| Ok(InOrder.into()), "In the order of arrival, from one buffer for both classes"),
+    service("shared", |_| Ok(InOrder.into()), "Serves packets in the order of arrival, from one buffer for both classes"),
         brings: &[("buffer-split", "shared")];
-    service("acks-first", |_| Ok(AcksFirst.into()), "ACKs before data"), source: "RFC 3449, sec. 5.4.2";
+    service("acks-first", |_| Ok(AcksFirst.into()), "Serves ACKs before data"), source: "RFC 3449, sec. 5.4.2";
     service("prr", |config| Ok(RoundRobin::new(data_share(config)).into()),
-        "Packets in the ratio of the shares; with equal shares, ACKs and data alternate"), source: "DCBQ, sec. 5.1",
+        "Counts packets and serves them in the ratio of the shares; with equal shares, ACKs and data alternate"), source: "DCBQ, sec. 5.1",
         parameters: listed![DATA_SHARE];
-    service("wrr", by_bytes, "Bytes in the ratio of the shares; a class may use the other's unused share"), source: "ACQ, sec. 3; DCBQ, sec. 5",
+    service("wrr", by_bytes, "Serves bytes in the ratio of the shares; a class may use the other's unused share"), source: "ACQ, sec. 3; DCBQ, sec. 5",
         parameters: listed![DATA_SHARE, BORROW, MADE_UP], shares_bytes: true;
-    service("cbq", by_bytes, "Bytes in the ratio of the shares; an unused share stays unused"),
+    service("cbq", by_bytes, "Serves bytes in the ratio of the shares; an unused share stays unused"),
         source: "ACQ, sec. 3; SAD, sec. 4.2", parameters: listed![DATA_SHARE, ALONE, MADE_UP], shares_bytes: true,
         needs_link: true;
-    service("vaq", by_credit, "Data is sent only against credit that passing ACKs have earned"), source: "VAQ, sec. 4",
+    service("vaq", by_credit, "Serves data only against credit that passing ACKs have earned"), source: "VAQ, sec. 4",
         brings: &[("ack-limit", "10p"), ("data-limit", "100p")], parameters: listed![CREDIT, DATA_SIZE, MAX_CREDIT],
         needs_link: true, needs_reverse: true;
 };

@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(error("a = "), "the end where a value was expected");
         assert_eq!(
             error("a = b within much"),
-            "within needs a number, like within 0.03 of 0.2"
+            "within needs a number; write within 0.03 of 0.2"
         );
         assert_eq!(
             error("a = b within 1 as seen"),
@@ -288,7 +288,7 @@ mod tests {
             ),
             (
                 "b = max(a)",
-                "max(a): put spaces inside the parentheses, like max( a ) \
+                "max(a): put spaces inside the parentheses: max( a ) \
                  (character 5 of \"b = max(a)\")",
             ),
             (

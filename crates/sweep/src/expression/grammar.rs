@@ -139,7 +139,7 @@ impl<'a> Words<'a> {
         let number = self.next().and_then(|word| word.parse().ok());
         number
             .filter(|number: &f64| *number >= 0.0)
-            .ok_or_else(|| self.fault(at, &format!("{after} needs a number, like {example}")))
+            .ok_or_else(|| self.fault(at, &format!("{after} needs a number; write {example}")))
     }
 
     fn sum(&mut self) -> Parsed<Node> {
@@ -176,7 +176,7 @@ impl<'a> Words<'a> {
             return Ok(Node::Number(number));
         }
         if found.contains(['(', ')', ',']) {
-            let advice = "put spaces inside the parentheses, like max( a )";
+            let advice = "put spaces inside the parentheses: max( a )";
             return Err(self.fault(at, &format!("{found}: {advice}")));
         }
         match found.starts_with(|c: char| c.is_ascii_alphabetic()) {

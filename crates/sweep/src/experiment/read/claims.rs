@@ -45,7 +45,7 @@ impl Reader<'_> {
             written if written.contains(' ') => condition(text, false).map(Evidence::Runs),
             written if of_paper => Ok(Evidence::Experiment(written.clone())),
             written => {
-                let message = format!("shown-by {written}: not a condition (like aq:down > 0.9)");
+                let message = format!("shown-by {written}: no condition; write aq:down > 0.9");
                 Err(self.at(text.span().start, message))
             }
         };
