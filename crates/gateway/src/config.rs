@@ -117,7 +117,7 @@ impl LinkConfig {
         direction.pick(Some(self.up), self.down)
     }
 
-    /// Rate of a direction's transmitter.
+    /// Rate of a direction's transmitter; `Rate::MAX` if none is configured.
     pub(crate) fn rate(&self, direction: Direction) -> Rate {
         self.capacity(direction).unwrap_or(Rate::MAX)
     }

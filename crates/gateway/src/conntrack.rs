@@ -180,7 +180,7 @@ fn read(frame: &[u8], network: u16, direction: Direction) -> Option<Translated> 
     })
 }
 
-/// Keeps a map up to date.
+/// Keeps a [`NatMap`] up to date.
 pub(crate) struct NatTracker {
     socket: Conntrack,
     map: Arc<NatMap>,

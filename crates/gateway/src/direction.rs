@@ -197,7 +197,7 @@ impl DirectionState {
         self.regenerated + current
     }
 
-    /// Percentiles of a class's sojourn times since the last call; zeros without frames.
+    /// Percentiles of a class's sojourn times in ms since the last call; zeros without frames.
     pub(crate) fn take_sojourns(&mut self, class: TrafficClass) -> Percentiles {
         let sojourns = std::mem::take(&mut self.sojourns[class as usize]);
         sojourns.percentiles_ms().unwrap_or_default()

@@ -25,7 +25,7 @@ impl Helpers {
         })
     }
 
-    /// Starts a thread. The thread ends when its waker wakes it, or soon after the last snapshot.
+    /// Runs `work` on a new thread. `work` must return when its waker wakes, or soon after the last snapshot.
     pub(crate) fn start(
         &mut self,
         name: &str,
@@ -69,7 +69,7 @@ impl Drop for Helpers {
     }
 }
 
-/// Stops the gateway if its thread panics.
+/// Stops the gateway if the thread that owns this value panics.
 struct StopOnPanic(Stop);
 
 impl Drop for StopOnPanic {

@@ -241,14 +241,14 @@ fn qdisc_command(device: &str, up: &str, rate: &str) -> String {
 fn default_route() -> Option<String> {
     let read = |name| fs::read_to_string(Path::new("/proc/thread-self/net").join(name));
     let v4 = read("route").unwrap_or_default();
-    // Interface, destination, gateway, flags, three counters, mask.
+    // Columns: interface, destination, gateway, flags, three counters, mask.
     let v4 = v4.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let is_default = fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000");
         is_default.then(|| fields[0].to_owned())
     });
     let v6 = read("ipv6_route").unwrap_or_default();
-    // Destination, prefix length, ..., interface.
+    // Columns: destination, prefix length, ..., interface.
     let v6 = v6.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let is_default = fields.first()?.bytes().all(|digit| digit == b'0') && fields[1] == "00";

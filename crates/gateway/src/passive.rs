@@ -92,7 +92,7 @@ impl Passive {
         self.bytes[direction as usize]
     }
 
-    /// Round-trip times of a class of packets from home since the last call; zeros without samples.
+    /// Round-trip times in ms of a class of packets from home since the last call; zeros without samples.
     pub(crate) fn take_round_trips(&mut self, class: TrafficClass) -> Percentiles {
         let round_trips = std::mem::take(&mut self.round_trips[class as usize]);
         round_trips.percentiles_ms().unwrap_or_default()

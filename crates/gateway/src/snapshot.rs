@@ -68,7 +68,7 @@ pub struct DirectionSnapshot {
     /// Counters in full, for readers in this process.
     #[serde(skip)]
     pub meters: Meters,
-    /// Control variables of the discipline.
+    /// Control variables of the discipline and of a learnt rate.
     #[serde(skip_deserializing)]
     pub control: BTreeMap<&'static str, f64>,
 }
@@ -153,7 +153,7 @@ pub struct Ports<T> {
 #[derive(Debug)]
 pub struct Observer {
     last: Instant,
-    /// Sent packets at the last snapshot, up and down.
+    /// Packets and bytes sent up to the last snapshot, up and down.
     before: [PerClass<Counter>; 2],
 }
 

@@ -73,7 +73,7 @@ impl Network {
 
     /// Returns the interface of this name, if it exists.
     pub fn link_named(&mut self, name: &str) -> io::Result<Option<LinkInfo>> {
-        // The kernel would answer ERANGE.
+        // For such a name, the kernel would answer ERANGE.
         if name.is_empty() || name.len() >= libc::IFNAMSIZ {
             return Ok(None);
         }

@@ -35,7 +35,7 @@ pub(crate) fn drop_capabilities() {
     unsafe { libc::syscall(libc::SYS_capset, head.as_ptr(), none.as_ptr()) };
 }
 
-/// Converts the result of a system call.
+/// Returns the result of a system call; if it is negative, returns the error in `errno`.
 fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
     if answer < 0 {
         Err(io::Error::last_os_error())
@@ -48,7 +48,7 @@ fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
 pub(crate) fn start_clock() -> impl Fn() -> Instant {
     let start = std::time::Instant::now();
     move || {
-        // Starts above zero, because zero means "never": a machine's first interval starts with its first packet.
+        // Starts above zero, because disciplines use zero for "never".
         let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Instant::from_nanos(nanos.max(1))
     }
