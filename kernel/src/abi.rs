@@ -7,9 +7,8 @@ use crate::host::{Handle, Host, Listener, lasts};
 use crate::instance::Instance;
 use crate::request::{Refusal, describe};
 use alloc::boxed::Box;
-use asymq_core::Direction;
 use asymq_core::hold::capacity;
-use asymq_core::units::{Instant, Limit, Rate};
+use asymq_core::{Direction, Instant, Limit, Rate};
 use asymq_wire::{Numbers, derive, id, line, rates, usual_buffer};
 use core::ffi::{c_char, c_void};
 

@@ -8,8 +8,7 @@ use asymq_core::frame::{
     hosts_of_v4, read_prefix,
 };
 use asymq_core::overhead::Overhead;
-use asymq_core::units::Instant;
-use asymq_core::{Ecn, Header, Network, Packet};
+use asymq_core::{Ecn, Header, Instant, Network, Packet};
 
 /// Parsed header of an `sk_buff`, and its address.
 pub(crate) struct Skb {

@@ -1,10 +1,8 @@
 //! Sojourn times and rates of the last 10 to 20 seconds, in fixed memory.
 
 use alloc::boxed::Box;
-use asymq_core::TrafficClass;
 use asymq_core::hold::{BuildError, PerClass, slots};
-use asymq_core::qdisc::Counter;
-use asymq_core::units::{Duration, Instant};
+use asymq_core::{Counter, Duration, Instant, TrafficClass};
 
 /// Length of a window. Statistics cover the last whole window and the current window.
 const LENGTH: Duration = Duration::from_millis(10_000);

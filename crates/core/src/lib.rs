@@ -15,6 +15,8 @@
 #![cfg_attr(not(feature = "measure"), doc = "`measure` (a feature of that name),")]
 //! percentiles of delays.
 //!
+//! The crate's root has all types of the interface, so that one import names them.
+//!
 //! The interface is the first of five layers. Each layer depends only on earlier layers:
 //!
 //! - [`decide`]: decisions about one packet, with integers and without allocation.
@@ -43,6 +45,11 @@ pub mod qdisc;
 pub mod units;
 
 pub use decide::{ack, classify, frame, overhead};
-pub use packet::{Ecn, Flow, Header, Network, Packet, Protocol, TrafficClass};
-pub use qdisc::{Backlog, Dequeue, Discard, Fate, Qdisc, Reading, Reason, Sink};
-pub use units::{Direction, Duration, Instant, Limit, Rate, Share};
+pub(crate) use packet::FULL_PACKET;
+pub use packet::{Ecn, Flow, Header, Network, Packet, Protocol, TrafficClass, flags};
+pub use qdisc::{
+    Backlog, Counter, Dequeue, Discard, Fate, Probe, Qdisc, Reading, Reason, Sink, Visit,
+};
+pub use units::{
+    Bytes, Direction, Duration, Instant, Limit, Rate, Share, UnitError, either, nearest, suggestion,
+};

@@ -1,6 +1,6 @@
 //! Percentiles of many durations at constant cost and memory, for the delays that drivers report.
 
-use crate::units::Duration;
+use crate::Duration;
 use alloc::boxed::Box;
 
 /// Percentiles of a delay, in ms.

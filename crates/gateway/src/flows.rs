@@ -3,8 +3,7 @@
 use crate::io::Frame;
 use asymq_core::decide::frame::{Ends, ends};
 use asymq_core::hold::{BuildError, FlowTable};
-use asymq_core::units::Duration;
-use asymq_core::{Direction, Flow, Header};
+use asymq_core::{Direction, Duration, Flow, Header};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

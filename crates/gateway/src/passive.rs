@@ -1,9 +1,7 @@
 //! Statistics of passing TCP segments, without probes: round-trip times and acknowledged bytes.
 
 use asymq_core::measure::{Histogram, Percentiles};
-use asymq_core::packet::flags;
-use asymq_core::units::{Duration, Instant};
-use asymq_core::{Direction, Header, Protocol, TrafficClass};
+use asymq_core::{Direction, Duration, Header, Instant, Protocol, TrafficClass, flags};
 use asymq_rates::Answered;
 
 /// Number of flow slots. If two flows share a slot, some of their acknowledged bytes are not counted.

@@ -1,8 +1,7 @@
 //! Live table of a running gateway.
 
 use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Snapshot};
-use asymq_core::TrafficClass;
-use asymq_core::units::Limit;
+use asymq_core::{Limit, TrafficClass};
 use std::fmt::Write;
 
 /// Formats the snapshot in about ten lines of at most 80 characters.

@@ -2,11 +2,9 @@
 
 use crate::clock::{INTERVAL, Window};
 use crate::flows::FlowResults;
-use asymq_core::TrafficClass;
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::measure::Histogram;
-use asymq_core::qdisc::Counter;
-use asymq_core::units::{Duration, Instant};
+use asymq_core::{Counter, Duration, Instant, TrafficClass};
 use asymq_gateway::Losses;
 use asymq_links::Schedule;
 use asymq_scenario::{Fates, Percentiles, SojournByClass};

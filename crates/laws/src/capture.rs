@@ -2,9 +2,8 @@
 
 use crate::arrival::{Arrival, set_number};
 use alloc::vec::Vec;
-use asymq_core::Flow;
 use asymq_core::frame::{FlowKey, parse};
-use asymq_core::units::Instant;
+use asymq_core::{Flow, Instant};
 
 /// Linux TCP over an uplink of 1 Mbit/s: the first bytes of each packet in both directions. `kernel/test/record.py`
 /// recorded them on the home side of a router.

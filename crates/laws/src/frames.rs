@@ -12,9 +12,7 @@ use asymq_core::catalog::{Catalog, Config};
 use asymq_core::frame::checksum::{checksum, words};
 use asymq_core::frame::{FlowKey, Frame, Parsed, parse};
 use asymq_core::hold::{BuildError, Egress};
-use asymq_core::qdisc::{Reason, Sink};
-use asymq_core::units::{Duration, Instant};
-use asymq_core::{Ecn, Flow, Header, Packet};
+use asymq_core::{Duration, Ecn, Flow, Header, Instant, Packet, Reason, Sink};
 use core::fmt::Write as _;
 
 const UPLOADS: u16 = 2;

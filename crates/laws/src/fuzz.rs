@@ -2,10 +2,8 @@
 
 use crate::choice;
 use crate::law::{Step, obey};
-use asymq_core::Ecn;
 use asymq_core::catalog::Catalog;
-use asymq_core::packet::{Flow, Header, Protocol};
-use asymq_core::units::Duration;
+use asymq_core::{Duration, Ecn, Flow, Header, Protocol};
 
 /// Number of bytes for the choice of a discipline and its parts, two per choice. Each step uses six further bytes.
 const CHOICE: usize = 128;

@@ -5,9 +5,9 @@ use crate::packet::Numbered;
 use alloc::string::String;
 use alloc::vec::Vec;
 use asymq_core::catalog::{Catalog, Config, ConfigError, Params, Place, resolve};
-use asymq_core::packet::{Flow, Header, Protocol, flags};
-use asymq_core::qdisc::{Dequeue, Qdisc, Reason, Sink};
-use asymq_core::units::{Instant, Limit, Rate};
+use asymq_core::{
+    Dequeue, Flow, Header, Instant, Limit, Protocol, Qdisc, Rate, Reason, Sink, flags,
+};
 use core::fmt::Write;
 
 /// One line per packet: time in microseconds, kind, flow, bytes, acknowledgement number.

@@ -2,10 +2,8 @@
 
 use crate::choice;
 use crate::law::Step;
-use asymq_core::Ecn;
 use asymq_core::catalog::{Catalog, Config};
-use asymq_core::packet::{Flow, Header, Protocol, flags};
-use asymq_core::units::{Duration, Instant};
+use asymq_core::{Duration, Ecn, Flow, Header, Instant, Protocol, flags};
 use proptest::prelude::*;
 
 /// Number of random words for [`choice::config`], which uses fewer.

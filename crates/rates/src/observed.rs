@@ -1,8 +1,7 @@
 //! Header fields of a passing packet, from which the delay of its path is measured.
 
-use asymq_core::Header;
 use asymq_core::frame::timestamps;
-use asymq_core::packet::{Protocol, flags};
+use asymq_core::{Header, Protocol, flags};
 
 /// Header fields that match a packet with its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

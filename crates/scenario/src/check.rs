@@ -6,9 +6,8 @@ use crate::links::Links;
 use crate::modem::RateSource;
 use crate::scenario::Scenario;
 use crate::tcp::{Tcp, TcpEcn};
-use asymq_core::Direction;
 use asymq_core::catalog::{Catalog, Config, ConfigError, Params, Place, resolve};
-use asymq_core::units::Duration;
+use asymq_core::{Direction, Duration};
 use std::fmt;
 
 /// Maximum rate of simulated UDP packets; a higher rate would take too long to simulate.

@@ -7,8 +7,7 @@ use crate::quic::QuicStack;
 use crate::rtt::RttRange;
 use crate::tcp::Tcp;
 use crate::text::{part, unknown_key};
-use asymq_core::Direction;
-use asymq_core::units::{Bytes, Duration, Rate};
+use asymq_core::{Bytes, Direction, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
 

@@ -5,8 +5,7 @@ use crate::grade::Grade;
 use crate::scenario::Scenario;
 use asymq_core::hold::{Meters, PerClass};
 use asymq_core::measure::{Histogram, Percentiles};
-use asymq_core::qdisc::Counter;
-use asymq_core::{Direction, Duration, Fate, Reason, TrafficClass};
+use asymq_core::{Counter, Direction, Duration, Fate, Reason, TrafficClass};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

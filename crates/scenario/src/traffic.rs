@@ -1,8 +1,7 @@
 //! Simulated traffic that is not constant: web transfers, and applications with pauses.
 
 use crate::text::{parse_direction, part};
-use asymq_core::Direction;
-use asymq_core::units::{Bytes, Duration, Rate};
+use asymq_core::{Bytes, Direction, Duration, Rate};
 use std::fmt;
 use std::str::FromStr;
 

@@ -2,8 +2,7 @@
 
 use crate::links::Links;
 use crate::text::{is_default, parse_direction, part};
-use asymq_core::Direction;
-use asymq_core::units::{Bytes, Duration, Rate};
+use asymq_core::{Bytes, Direction, Duration, Rate};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

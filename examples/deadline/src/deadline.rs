@@ -3,9 +3,7 @@
 use asymq_core::decide::control::Settings;
 use asymq_core::decide::service::Head;
 use asymq_core::hold::{Admission, BuildError, Fifo, Queue};
-use asymq_core::packet::Packet;
-use asymq_core::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
-use asymq_core::units::{Duration, Instant, Limit};
+use asymq_core::{Backlog, Duration, Instant, Limit, Packet, Probe, Reading, Reason, Sink, Visit};
 
 /// A FIFO that drops or marks a packet that has waited longer than a deadline. It acts at most once per deadline, so
 /// that senders have time to respond. It never acts on the last packet.

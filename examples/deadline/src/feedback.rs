@@ -1,8 +1,7 @@
 //! An example of a controller, which reads signals and returns settings.
 
 use asymq_core::decide::control::{Controller, Needs, Settings, Signals, Step};
-use asymq_core::qdisc::{Probe, Reading};
-use asymq_core::units::{Duration, Instant, Rate};
+use asymq_core::{Duration, Instant, Probe, Rate, Reading};
 
 /// The interval between changes of the deadline.
 const INTERVAL: Duration = Duration::from_millis(500);

@@ -17,8 +17,7 @@ pub use feedback::Feedback;
 
 use asymq_core::catalog::{BoxedQueue, Catalog, Config, Entry, Maker, Role, Standard, Typed};
 use asymq_core::hold::BuildError;
-use asymq_core::packet::Packet;
-use asymq_core::units::{Duration, Limit};
+use asymq_core::{Duration, Limit, Packet};
 
 const DEADLINE: Typed<Duration> = Typed::new(
     "deadline",

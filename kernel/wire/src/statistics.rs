@@ -1,7 +1,6 @@
 //! Numbers of statistics. Lists grow only at their end.
 
-use asymq_core::qdisc::Reading;
-use asymq_core::{Reason, TrafficClass};
+use asymq_core::{Reading, Reason, TrafficClass};
 
 /// Unit of a number, as `tc` prints it; C has the same list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,7 @@
 
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
 use crate::hold::{BuildError, boxed};
-use crate::qdisc::{Probe, Reading};
-use crate::units::{Duration, Instant, Rate};
+use crate::{Duration, Instant, Probe, Rate, Reading};
 use alloc::boxed::Box;
 
 /// Interval at which the counters of both directions are read.

@@ -5,9 +5,7 @@ use super::learnt::Learnt;
 use super::target::{Signal, TargetParams};
 use super::targets::Targets;
 use crate::hold::drr::Flow;
-use crate::packet::{Ecn, Header, Packet};
-use crate::qdisc::{Reason, Sink};
-use crate::units::{Duration, Instant};
+use crate::{Duration, Ecn, Header, Instant, Packet, Reason, Sink};
 
 /// Maximum number of drops per dequeue; bounds the work.
 const MAX_DROPS: u32 = 8;

@@ -6,8 +6,7 @@
 //! owner sets one.
 
 use crate::hold::{BuildError, Host, slots};
-use crate::packet::FULL_PACKET;
-use crate::units::{Duration, Instant, Limit, Rate};
+use crate::{Duration, FULL_PACKET, Instant, Limit, Rate};
 use alloc::boxed::Box;
 
 const ACCOUNTS: usize = 256;

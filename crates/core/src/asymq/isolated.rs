@@ -9,9 +9,10 @@ use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::drr::{Flow, FlowRounds, NEW, OLD, OWN, Round, quantum};
 use crate::hold::{Admission, BuildError, Host, Isolation, Queue};
-use crate::packet::{Ecn, FULL_PACKET, Header, Network, Packet};
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
-use crate::units::{Duration, Instant, Limit, Rate};
+use crate::{
+    Backlog, Duration, Ecn, FULL_PACKET, Header, Instant, Limit, Network, Packet, Probe, Rate,
+    Reading, Reason, Sink, Visit,
+};
 
 /// Number of the list of new flows whose first packet fits in their quantum, for example probes. These flows do not
 /// wait for full packets of uploads that have paused.

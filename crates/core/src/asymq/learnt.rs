@@ -6,7 +6,7 @@ use super::target::Sends;
 use super::targets::Slot;
 use crate::hold::Host;
 use crate::hold::drr::FirstTurn;
-use crate::packet::{Ecn, FULL_PACKET, Header, Protocol};
+use crate::{Ecn, FULL_PACKET, Header, Protocol};
 
 /// Size in bytes below which a packet is small.
 const SMALL: u32 = FULL_PACKET / 4;

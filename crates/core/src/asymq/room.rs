@@ -5,9 +5,7 @@ use super::learnt::is_small;
 use super::target::SMALL_WAIT;
 use crate::hold::Host;
 use crate::hold::drr::Round;
-use crate::packet::{Flow, Packet};
-use crate::qdisc::{Backlog, Reason, Sink};
-use crate::units::{Duration, Instant, Limit};
+use crate::{Backlog, Duration, Flow, Instant, Limit, Packet, Reason, Sink};
 
 /// Minimum number of newer packets behind a stale packet: the size of a receiver's jitter buffer.
 const NEWER: u32 = 8;

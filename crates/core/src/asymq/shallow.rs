@@ -1,6 +1,6 @@
 //! Marks for scalable senders (RFC 9331). The probability of a mark rises with the sojourn time in the flow's queue.
 
-use crate::units::Duration;
+use crate::Duration;
 
 /// Fixed part of the marking threshold. The other part is a full packet's transmission time.
 const BEYOND: Duration = Duration::from_millis(1);

@@ -7,9 +7,7 @@ use crate::decide::control::Settings;
 use crate::decide::service::Head;
 use crate::hold::ack_chains::{AckChains, Arrival};
 use crate::hold::{Admission, BuildError, Host, List, Queue};
-use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink, Visit};
-use crate::units::{Duration, Instant, Limit, Rate};
+use crate::{Backlog, Duration, Instant, Limit, Packet, Probe, Rate, Reading, Reason, Sink, Visit};
 
 /// Bounds of an ACK's wait. The wait ends after a time, after a number of acknowledged bytes, or when a later ACK
 /// arrives that cannot replace this ACK.

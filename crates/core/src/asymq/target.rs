@@ -5,8 +5,7 @@
 //! and the target falls. So the target approaches the queue length that the sender's window needs. This length depends
 //! on round-trip time and congestion control, which are not measured.
 
-use crate::packet::FULL_PACKET;
-use crate::units::{Duration, Instant};
+use crate::{Duration, FULL_PACKET, Instant};
 
 /// Minimum number of queued full packets for a signal. Marks on shorter queues would leave slow links idle.
 const MIN_PACKETS: u64 = 2;

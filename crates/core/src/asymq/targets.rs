@@ -2,7 +2,7 @@
 
 use super::target::{Sends, Signal, Target, TargetParams};
 use crate::hold::{BuildError, slots};
-use crate::units::{Duration, Instant};
+use crate::{Duration, Instant};
 use alloc::boxed::Box;
 
 /// Maximum number of entries checked in a search for a target that was not used recently; bounds the work.

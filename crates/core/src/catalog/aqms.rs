@@ -1,13 +1,9 @@
 //! AQMs that act on arrivals, and their parameters.
 
-use super::config::Config;
-use super::entry::{BoxedAqm, Entry, Maker, entries};
-use super::parameter::{Typed, listed, parameters};
-use super::parts::ECN;
-use super::role::Role;
+use super::{BoxedAqm, Config, ECN, Entry, Maker, Role, Typed, entries, listed, parameters};
+use crate::Limit;
 use crate::decide::aqm::{Red, RedParams, Step};
 use crate::hold::{BuildError, boxed};
-use crate::units::Limit;
 
 parameters! {
     MARK_ABOVE: Limit = "mark-above", "20p",

@@ -1,20 +1,16 @@
 //! asymq's own discipline and its parts: names, parameters, construction.
 
-use super::config::Config;
-use super::entry::{Entry, Group, Maker, Shown, StartedController, entries};
-use super::parameter::{Typed, listed, parameters};
-use super::parts::{ACK_LIMIT, DATA_LIMIT, MAX_STRETCH, max_stretch, narrow};
-use super::peers;
-use super::role::Role;
-use super::value::{Kind, Value};
+use super::{
+    ACK_LIMIT, Config, DATA_LIMIT, Entry, Group, Kind, MAX_STRETCH, Maker, Role, Shown,
+    StartedController, Typed, Value, entries, listed, max_stretch, narrow, parameters, peers,
+};
 use crate::asymq::{
     AckNeed, AckNeedParams, FIRST_RAMP, FIRST_WAIT, Isolated, IsolatedParams, SlotWait, Slots,
     TargetParams, limit_in_time,
 };
 use crate::decide::service::DueFirst;
 use crate::hold::{BuildError, Isolation, boxed};
-use crate::packet::{FULL_PACKET, Packet};
-use crate::units::{Bytes, Duration, Limit, Rate};
+use crate::{Bytes, Duration, FULL_PACKET, Limit, Packet, Rate};
 use alloc::boxed::Box;
 
 parameters! {

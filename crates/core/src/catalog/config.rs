@@ -1,11 +1,8 @@
 //! The resolved description of a discipline.
 
-use super::parameter::Typed;
-use super::role::Role;
-use super::value::{FromValue, Value};
-use super::values::Values;
+use super::{FromValue, Role, Typed, Value, Values};
 use crate::hold::BuildError;
-use crate::units::{Limit, Rate};
+use crate::{Limit, Rate};
 use alloc::borrow::Cow;
 #[cfg(feature = "text")]
 use alloc::format;

@@ -1,17 +1,15 @@
 //! The papers' controllers, and their parameters.
 
-use super::config::Config;
-use super::entry::{Entry, Maker, StartedController, entries};
-use super::parameter::{Context, Typed, listed, parameters};
-use super::parts::{ACK_LIMIT, DATA_SIZE, narrow};
-use super::role::Role;
-use super::value::{Either, FromValue, Kind, Value, words};
+use super::{
+    ACK_LIMIT, Config, Context, DATA_SIZE, Either, Entry, FromValue, Kind, Maker, Role,
+    StartedController, Typed, Value, entries, listed, narrow, parameters, words,
+};
 use crate::control::{
     AckLimit, AqController, AqParams, BeyondLimit, DataPerAck, DownloadMeter, Gamma, Gradient,
     GradientParams, UnusedShare, Utility,
 };
 use crate::hold::{BuildError, boxed};
-use crate::units::{Bytes, Duration, Limit, Rate};
+use crate::{Bytes, Duration, Limit, Rate};
 
 parameters! {
     /// The default is above 0: a class with share 0 sends nothing, so its gradient is unknown and its share stays 0.

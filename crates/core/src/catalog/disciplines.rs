@@ -1,7 +1,6 @@
 //! The disciplines. Each is a short list of parts, easy to compare with its paper.
 
-use super::entry::{Entry, Group, Shown, entries};
-use super::role::Role;
+use super::{Entry, Group, Role, Shown, entries};
 
 pub(super) const fn paper(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
     Entry {

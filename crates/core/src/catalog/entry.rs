@@ -1,13 +1,11 @@
 //! The catalog's description of a discipline or a part.
 
-use super::config::Config;
-use super::parameter::Parameter;
-use super::role::Role;
+use super::{Config, Parameter, Role};
+use crate::Share;
 use crate::decide::aqm::Aqm;
 use crate::decide::control::Controller;
 use crate::decide::service::AnyService;
 use crate::hold::{BuildError, Queue};
-use crate::units::Share;
 use alloc::boxed::Box;
 
 /// A queue that can be sent between threads.

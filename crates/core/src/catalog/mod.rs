@@ -26,18 +26,23 @@ mod values;
 
 pub use asymq::DEFAULT_QDISC;
 pub use config::Config;
+use disciplines::paper;
 pub use entry::{BoxedAqm, BoxedQueue, Entry, Group, Maker, Shown, StartedController};
+use entry::{entries, queue};
 pub use parameter::{Context, Parameter, Typed};
+use parameter::{listed, parameters};
 pub use params::Params;
 pub use parts::{
     ACK_LIMIT, BORROW, BUFFER_SPLIT, BufferSplit, CLASSIFIER, COMMON, DATA_LIMIT, DATA_SHARE,
     LIMITS,
 };
+use parts::{DATA_SIZE, ECN, MAX_GAP, MAX_STRETCH, max_stretch, narrow};
 pub use real::{default_buffer, is_link_rate, link_rate, nearest_link_rate, surroundings};
 pub use registry::{BoxedQdisc, Build, Catalog, Standard, compose};
 #[cfg(feature = "text")]
 pub use resolve::{ConfigError, Place, known_parameters, needs_reverse, resolve};
 pub use role::Role;
+use value::words;
 pub use value::{Either, FromValue, Kind, Value};
 pub use values::Values;
 

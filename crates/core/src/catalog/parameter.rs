@@ -1,8 +1,7 @@
 //! Declarations of parameters.
 
-use super::value::{FromValue, Kind, Value};
-use super::values::Values;
-use crate::units::{Limit, Rate};
+use super::{FromValue, Kind, Value, Values};
+use crate::{Limit, Rate};
 use alloc::string::String;
 use core::marker::PhantomData;
 

@@ -1,11 +1,9 @@
 //! Parameters of every discipline made of parts, and parameters common to several parts.
 
-use super::config::Config;
-use super::parameter::{Context, Parameter, Typed, parameters};
-use super::value::{Either, FromValue, Kind, Value, words};
+use super::{Config, Context, Either, FromValue, Kind, Parameter, Typed, Value, parameters, words};
 use crate::decide::classify::Classifier;
 use crate::hold::BuildError;
-use crate::units::{Bytes, Duration, Limit, Share};
+use crate::{Bytes, Duration, Limit, Share};
 
 /// Parameters that every discipline made of parts has.
 pub const COMMON: &[Parameter] = &[CLASSIFIER.parameter, BUFFER_SPLIT.parameter];

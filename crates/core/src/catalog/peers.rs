@@ -1,17 +1,14 @@
 //! Disciplines in common use (CoDel, FQ-CoDel, CAKE, DualPI2), with the options of their qdiscs in `tc`.
 
-use super::config::Config;
-use super::disciplines::paper;
-use super::entry::{Entry, Group, Shown, entries, queue};
-use super::parameter::{Context, Typed, listed, parameters};
-use super::parts::{ECN, narrow};
-use super::role::Role;
-use super::value::{Kind, Value, words};
+use super::{
+    Config, Context, ECN, Entry, Group, Kind, Role, Shown, Typed, Value, entries, listed, narrow,
+    paper, parameters, queue, words,
+};
 use crate::decide::aqm::{CodelParams, Pi2Params};
 use crate::hold::{
     BuildError, CakeAckFilter, CakeParams, Diffserv, DualPi2Params, FqCodelParams, Isolation,
 };
-use crate::units::{Bytes, Duration};
+use crate::{Bytes, Duration};
 
 const fn peer(name: &'static str, title: &'static str, summary: &'static str) -> Entry {
     Entry {

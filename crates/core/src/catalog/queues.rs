@@ -1,17 +1,14 @@
 //! Queues of this crate: entries of the papers' queues, and construction of all queues.
 
-use super::config::Config;
-use super::entry::{BoxedQueue, Entry, entries, queue};
-use super::parameter::listed;
-use super::parts::{MAX_GAP, MAX_STRETCH, max_stretch};
-use super::role::Role;
-use super::{asymq, peers};
+use super::{
+    BoxedQueue, Config, Entry, MAX_GAP, MAX_STRETCH, Role, asymq, entries, listed, max_stretch,
+    peers, queue,
+};
 use crate::hold::{
     AckFilter, BuildError, Cake, CodelQueue, DualPi2, Fifo, FilterBounds, FlowQueues, FqCodel,
     Queue, Survivor, boxed,
 };
-use crate::packet::Packet;
-use crate::units::{Duration, Limit};
+use crate::{Duration, Limit, Packet};
 
 /// The queues, in the order of `--help`.
 pub(super) static QUEUES: &[Entry] = entries! {

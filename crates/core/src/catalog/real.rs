@@ -1,8 +1,8 @@
 //! Parameters for real links, common to the gateway and the kernel module.
 
-use super::params::Params;
+use super::Params;
 use crate::decide::overhead::Overhead;
-use crate::units::{Bytes, Limit, Rate};
+use crate::{Bytes, Limit, Rate};
 use alloc::string::{String, ToString};
 
 /// Returns parameters for real packets, with delayed ACKs and timestamps as in Linux.

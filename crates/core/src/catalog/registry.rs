@@ -1,20 +1,17 @@
 //! Catalogs, and the construction of a discipline from its parts.
 
 use super::asymq::{self, THIN_OPAQUE};
-use super::config::Config;
-use super::entry::{BoxedQueue, Entry, Maker, Shown};
-use super::parts::{ACK_LIMIT, BUFFER_SPLIT, BufferSplit, CLASSIFIER, DATA_LIMIT, DATA_SHARE};
 use super::peers::{self, ISOLATION};
-use super::role::Role;
-use super::{aqms, controllers, disciplines, queues, services};
+use super::{
+    ACK_LIMIT, BUFFER_SPLIT, BoxedQueue, BufferSplit, CLASSIFIER, Config, DATA_LIMIT, DATA_SHARE,
+    Entry, Maker, Role, Shown, aqms, controllers, disciplines, queues, services,
+};
 use crate::decide::service::{AnyService, Service};
 use crate::hold::{
     Answered, Buffer, BuildError, DropTail, Fifo, Fifos, Isolation, Machine, OpaqueAcks, Pair,
     Parts, Queues, boxed,
 };
-use crate::packet::Packet;
-use crate::qdisc::Qdisc;
-use crate::units::Limit;
+use crate::{Limit, Packet, Qdisc};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 

@@ -1,15 +1,10 @@
 //! Resolution of a discipline's name and the given parameters to a complete description.
 
-use super::config::Config;
-use super::entry::Entry;
-use super::parameter::{Context, Parameter};
-use super::params::Params;
-use super::parts::{BUFFER_SPLIT, BufferSplit, COMMON, LIMITS};
-use super::registry::Catalog;
-use super::role::Role;
-use super::value::{Kind, Value};
-use super::values::Values;
-use crate::units::{Limit, Rate, suggestion};
+use super::{
+    BUFFER_SPLIT, BufferSplit, COMMON, Catalog, Config, Context, Entry, Kind, LIMITS, Parameter,
+    Params, Role, Value, Values,
+};
+use crate::{Limit, Rate, suggestion};
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,17 +1,15 @@
 //! Services, and their parameters.
 
-use super::config::Config;
-use super::entry::{Entry, Maker, entries};
-use super::parameter::{Typed, listed, parameters};
-use super::parts::{BORROW, DATA_SHARE, DATA_SIZE, narrow};
-use super::role::Role;
-use super::value::{Either, FromValue, Kind, Value, words};
+use super::{
+    BORROW, Config, DATA_SHARE, DATA_SIZE, Either, Entry, FromValue, Kind, Maker, Role, Typed,
+    Value, entries, listed, narrow, parameters, words,
+};
 use crate::decide::service::{
     AckCredit, AcksFirst, AnyService, CreditPer, InOrder, MadeUp, PacedShares, RoundRobin,
     WeightedBytes,
 };
 use crate::hold::BuildError;
-use crate::units::{Bytes, Duration, Share};
+use crate::{Bytes, Duration, Share};
 
 parameters! {
     /// The default covers a packet of the other class; with less, a class of short packets gets less than its share.

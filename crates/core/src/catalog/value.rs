@@ -1,6 +1,6 @@
 //! Values of parameters: a closed set of kinds with one parser and one printer.
 
-use crate::units::{Bytes, Duration, Limit, Rate, Share, either, suggestion};
+use crate::{Bytes, Duration, Limit, Rate, Share, either, suggestion};
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;

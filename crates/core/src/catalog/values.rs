@@ -1,7 +1,6 @@
 //! Parsed parameters.
 
-use super::params::Params;
-use super::value::{FromValue, Value};
+use super::{FromValue, Params, Value};
 use crate::hold::{BuildError, slots};
 use alloc::borrow::Cow;
 use alloc::string::{String, ToString};

@@ -2,7 +2,7 @@
 //! rule).
 
 use crate::decide::control::{Controller, Levels, Needs, Settings, Signals, Step};
-use crate::units::{Instant, Limit};
+use crate::{Instant, Limit};
 
 /// Sets the ACK queue's limit in proportion to the free room in the data queue; at least one ACK.
 #[derive(Clone, Copy, Debug)]

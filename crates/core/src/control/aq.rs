@@ -2,8 +2,7 @@
 
 use super::model::{AckDemand, Capacities, OutOfReach};
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
-use crate::qdisc::{Probe, Reading};
-use crate::units::{Duration, Instant, Rate, Share};
+use crate::{Duration, Instant, Probe, Rate, Reading, Share};
 
 /// Behaviour of AQ if the capacities violate eq. 11, so that no ratio fills both directions. If only a *measurement*
 /// violates eq. 11, AQ continues to use the last valid ratio. Only this rule explains why the paper's links are full at

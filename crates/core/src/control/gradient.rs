@@ -2,7 +2,7 @@
 
 use crate::decide::classify::Class;
 use crate::decide::control::{Controller, Needs, Settings, Signals, Step};
-use crate::units::{Duration, Instant, Rate, Share};
+use crate::{Duration, Instant, Rate, Share};
 
 /// Utility to maximize: `U_r(x_r) + U_f(x_f)`, where `x_r` and `x_f` are the data rates of upload and download.
 #[derive(Clone, Copy, Debug, PartialEq)]

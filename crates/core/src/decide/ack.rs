@@ -29,8 +29,7 @@
 
 use crate::ack_info::ACE_MARKS;
 pub use crate::ack_info::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
-
-use crate::packet::flags;
+use crate::flags;
 
 crate::named! {
     /// Groups of rules that protect an ACK from filtering although a later ACK of its flow is queued.

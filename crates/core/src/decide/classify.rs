@@ -1,6 +1,6 @@
 //! Classes of packets, and the rules that assign them.
 
-use crate::packet::{Header, Protocol};
+use crate::{Header, Protocol};
 
 /// Class of a packet, which selects its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

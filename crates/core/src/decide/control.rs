@@ -1,9 +1,7 @@
 //! Interface of controllers: counters as input, settings as output.
 
 use crate::decide::classify::Class;
-use crate::packet::{Header, Protocol};
-use crate::qdisc::{Backlog, Counter, Probe};
-use crate::units::{Duration, Instant, Limit, Rate, Share};
+use crate::{Backlog, Counter, Duration, Header, Instant, Limit, Probe, Protocol, Rate, Share};
 
 /// Changes a discipline's settings periodically, based on measurements.
 ///

@@ -1,7 +1,7 @@
 //! Bytes that a link charges for a packet: the arithmetic and the keywords of `tc-cake(8)`.
 
 use crate::decide::frame::Parsed;
-use crate::units::{UnitError, nearest};
+use crate::{UnitError, nearest};
 use Framing::{Atm, Plain, Ptm};
 use alloc::format;
 use alloc::string::ToString;

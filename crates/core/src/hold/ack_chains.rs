@@ -1,18 +1,14 @@
 //! Chains of queued ACKs, one per flow, and the rules by which a later ACK makes an earlier one redundant. Used by the
 //! papers' ACK filters and by asymq's ACK queue.
 
-use super::ack_flow::{FlowState, KEPT_DUPLICATES, Past};
-use super::capacity::{BuildError, capacity};
-use super::flow_table::{FlowTable, Slot};
-use super::opaque_acks::OpaqueAck;
-use super::queue::Admission;
-use super::slab::{List, Place, Slab};
+use super::{
+    Admission, BuildError, FlowState, FlowTable, KEPT_DUPLICATES, List, OpaqueAck, Past, Place,
+    Slab, Slot, capacity,
+};
 use crate::decide::accecn::{Reader, tells_marks};
 use crate::decide::ack::{AckInfo, Unfiltered};
 use crate::decide::service::Head;
-use crate::packet::{Flow, Header, Packet};
-use crate::qdisc::{Backlog, Probe, Reading, Visit};
-use crate::units::{Instant, Limit};
+use crate::{Backlog, Flow, Header, Instant, Limit, Packet, Probe, Reading, Visit};
 
 /// Minimum and maximum size of the flow table. Within this range, its size is the queue's limit in packets. ACKs of
 /// flows without an entry are queued without filtering.

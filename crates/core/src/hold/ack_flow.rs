@@ -1,9 +1,9 @@
 //! State of a flow for ACK filters: the sender's estimated state, and the flow's queued ACKs.
 
-use super::slab::Place;
+use super::Place;
+use crate::Instant;
 use crate::decide::accecn::{Reader, Taken};
 use crate::decide::ack::{AckInfo, before};
-use crate::units::Instant;
 
 /// Number of duplicate ACKs that make a sender without SACK retransmit (RFC 5681, sec. 3.2).
 pub(crate) const KEPT_DUPLICATES: u8 = 3;

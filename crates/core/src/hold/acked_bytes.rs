@@ -1,9 +1,8 @@
 //! Counts the bytes that passing ACKs acknowledge: the downloaded bytes.
 
-use super::capacity::BuildError;
-use super::flow_table::FlowTable;
+use super::{BuildError, FlowTable};
+use crate::Header;
 use crate::decide::ack::before;
-use crate::packet::Header;
 
 /// Capacity of the flow table. A new flow evicts the least recently used one.
 const MAX_FLOWS: u32 = 4096;

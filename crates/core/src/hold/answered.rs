@@ -4,11 +4,8 @@
 //!
 //! Answers are recognized by flow, not by address, so NAT does not hide answers.
 
-use super::capacity::{BuildError, slots};
-use super::drr::Isolation;
-use super::flow_table::{FlowTable, Slot};
-use crate::packet::{Flow, Header, Network, Packet, Protocol, flags};
-use crate::units::Instant;
+use super::{BuildError, FlowTable, Isolation, Slot, slots};
+use crate::{Flow, Header, Instant, Network, Packet, Protocol, flags};
 use alloc::boxed::Box;
 
 /// Maximum number of remembered hosts. [`Host::NONE`] and [`Host::COMMON`] have no slot.

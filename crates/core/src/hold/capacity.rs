@@ -1,6 +1,6 @@
 //! Memory of queues, which is allocated once.
 
-use crate::units::Limit;
+use crate::Limit;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,14 +1,10 @@
 //! CoDel (RFC 8289) on a FIFO, and CoDel's dequeue function for any queue.
 
-use super::capacity::BuildError;
-use super::fifo::Fifo;
-use super::queue::{Admission, Queue, forward};
+use super::{Admission, BuildError, Fifo, Queue, forward};
 use crate::decide::aqm::{Codel, CodelParams, Wait};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
-use crate::packet::Packet;
-use crate::qdisc::{Probe, Reading, Reason, Sink};
-use crate::units::{Instant, Limit};
+use crate::{Instant, Limit, Packet, Probe, Reading, Reason, Sink};
 
 /// Maximum number of packets that an AQM drops per packet sent; bounds the work after a long pause.
 pub(super) const MAX_DROPS: u32 = 32;

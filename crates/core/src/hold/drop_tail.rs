@@ -1,12 +1,7 @@
 //! DropTail: one FIFO; arrivals over the limit are dropped.
 
-use super::answered::Host;
-use super::capacity::BuildError;
-use super::fifo::Fifo;
-use super::queue::{Admission, Queue, forward};
-use crate::packet::{Network, Packet};
-use crate::qdisc::{Dequeue, Qdisc, Sink};
-use crate::units::{Instant, Limit};
+use super::{Admission, BuildError, Fifo, Host, Queue, forward};
+use crate::{Dequeue, Instant, Limit, Network, Packet, Qdisc, Sink};
 
 /// A FIFO as in most modems; the papers compare their disciplines with it.
 #[derive(Clone, Debug)]

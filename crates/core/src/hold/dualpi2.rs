@@ -1,14 +1,9 @@
 //! DualPI2 (RFC 9332; Linux's `sch_dualpi2`): one queue for scalable senders, one for all others; PI2 controls both.
 
-use super::capacity::{BuildError, capacity};
-use super::codel::MAX_DROPS;
-use super::numbered::NumberedQueues;
-use super::queue::{Admission, Queue, forward};
+use super::{Admission, BuildError, MAX_DROPS, NumberedQueues, Queue, capacity, forward};
 use crate::decide::aqm::{Pi2, Pi2Params, Verdict};
 use crate::decide::service::Head;
-use crate::packet::{Ecn, FULL_PACKET, Packet};
-use crate::qdisc::{Probe, Reading, Reason, Sink};
-use crate::units::{Duration, Instant, Limit};
+use crate::{Duration, Ecn, FULL_PACKET, Instant, Limit, Packet, Probe, Reading, Reason, Sink};
 
 /// Parameters of DualPI2, except the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! A discipline, the transmitter after it, and the counters of both. The simulator, the lab and the gateway use an
 //! egress at the start of each link.
 
-use super::meters::Meters;
-use super::transmitter::Transmitter;
-use crate::packet::{Header, Packet, TrafficClass};
-use crate::qdisc::{Backlog, Dequeue, Fate, Qdisc, Reason, Sink};
-use crate::units::{Instant, Rate};
+use super::{Meters, Transmitter};
+use crate::{
+    Backlog, Dequeue, Fate, Header, Instant, Packet, Qdisc, Rate, Reason, Sink, TrafficClass,
+};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 

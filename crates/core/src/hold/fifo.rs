@@ -1,12 +1,8 @@
 //! First-in-first-out queue.
 
-use super::capacity::{BuildError, capacity};
-use super::queue::{Admission, Queue};
-use super::ring::Ring;
+use super::{Admission, BuildError, Queue, Ring, capacity};
 use crate::decide::service::Head;
-use crate::packet::Packet;
-use crate::qdisc::{Backlog, Dequeue, Reason, Sink, Visit};
-use crate::units::{Instant, Limit};
+use crate::{Backlog, Dequeue, Instant, Limit, Packet, Reason, Sink, Visit};
 
 /// A FIFO that drops arrivals over the limit.
 #[derive(Clone, Debug)]

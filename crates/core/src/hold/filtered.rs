@@ -1,13 +1,8 @@
 //! The papers' ACK queues, AF and SAD. They drop ACKs that a later ACK makes redundant.
 
-use super::ack_chains::{AckChains, Arrival};
-use super::capacity::BuildError;
-use super::queue::{Admission, Queue};
-use super::slab::{List, Place};
+use super::{AckChains, Admission, Arrival, BuildError, List, Place, Queue};
 use crate::decide::service::Head;
-use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Reason, Sink, Visit};
-use crate::units::{Duration, Instant, Limit};
+use crate::{Backlog, Duration, Instant, Limit, Packet, Probe, Reason, Sink, Visit};
 
 /// Place of the surviving ACK in the queue. The survivor is always the later packet, unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,8 @@
 //! Flow queues, served by deficit round robin (RFC 3449, sec. 5.4.1; Shreedhar and Varghese 1996).
 
-use super::capacity::{BuildError, capacity, slots};
-use super::numbered::NumberedQueues;
-use super::queue::{Admission, Queue, forward};
-use super::rounds::Rounds;
+use super::{Admission, BuildError, NumberedQueues, Queue, Rounds, capacity, forward, slots};
 use crate::decide::service::Head;
-use crate::packet::{FULL_PACKET, Packet};
-use crate::qdisc::{Backlog, Probe, Reading, Reason, Sink};
-use crate::units::{Instant, Limit};
+use crate::{Backlog, FULL_PACKET, Instant, Limit, Packet, Probe, Reading, Reason, Sink};
 use alloc::boxed::Box;
 
 /// Initial and minimum quantum in bytes: a full Ethernet frame.

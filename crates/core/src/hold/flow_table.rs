@@ -1,7 +1,7 @@
 //! Fixed-size memory of flows, with access in constant time.
 
-use super::capacity::{BuildError, slots};
-use crate::packet::Flow;
+use super::{BuildError, slots};
+use crate::Flow;
 use alloc::boxed::Box;
 
 /// Number of flows per set, as in CAKE. The tags of a set fill a cache line.

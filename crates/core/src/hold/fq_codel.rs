@@ -1,16 +1,12 @@
 //! FQ-CoDel (RFC 8290): flow queues, each under CoDel, new flows before old ones.
 
-use super::capacity::{BuildError, capacity, slots};
-use super::codel;
-use super::numbered::NumberedQueues;
-use super::queue::{Admission, Queue, forward};
-use super::rounds::Rounds;
+use super::{
+    Admission, BuildError, NumberedQueues, Queue, Rounds, capacity, codel, forward, slots,
+};
 use crate::decide::aqm::{Codel, CodelParams};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
-use crate::packet::Packet;
-use crate::qdisc::{Probe, Reading, Reason, Sink};
-use crate::units::{Instant, Limit};
+use crate::{Instant, Limit, Packet, Probe, Reading, Reason, Sink};
 use alloc::boxed::Box;
 
 /// Parameters of FQ-CoDel, except the limit.

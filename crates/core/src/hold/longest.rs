@@ -1,6 +1,6 @@
 //! The longest of a fixed number of queues, by bytes.
 
-use super::capacity::{BuildError, slots};
+use super::{BuildError, slots};
 use alloc::boxed::Box;
 use core::cmp::Reverse;
 

@@ -1,19 +1,17 @@
 //! A discipline composed of queues, a classifier, an AQM, a service and a controller.
 
-use super::acked_bytes::AckedBytes;
-use super::answered::{Answered, Host};
-use super::capacity::{BuildError, boxed};
-use super::opaque_acks::{OpaqueAck, OpaqueAcks};
-use super::queue::Admission;
-use super::queues::Queues;
+use super::{
+    AckedBytes, Admission, Answered, BuildError, Host, OpaqueAck, OpaqueAcks, Queues, boxed,
+};
 use crate::decide::ack::before;
 use crate::decide::aqm::{Aqm, Verdict};
 use crate::decide::classify::{Class, Classifier};
 use crate::decide::control::{Controller, Level, Levels, Needs, Settings, Signals};
 use crate::decide::service::{AnyService, Departure, Heads, Next, Service};
-use crate::packet::{FULL_PACKET, Header, Network, Packet};
-use crate::qdisc::{Backlog, Dequeue, Probe, Qdisc, Reading, Reason, Sink, Visit};
-use crate::units::{Instant, Limit, Rate, Share};
+use crate::{
+    Backlog, Dequeue, FULL_PACKET, Header, Instant, Limit, Network, Packet, Probe, Qdisc, Rate,
+    Reading, Reason, Share, Sink, Visit,
+};
 use alloc::boxed::Box;
 use core::marker::PhantomData;
 

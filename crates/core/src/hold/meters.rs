@@ -1,8 +1,6 @@
 //! Counters of packets.
 
-use crate::packet::{Header, TrafficClass};
-use crate::qdisc::{Backlog, Counter, Fate, Reason};
-use crate::units::Duration;
+use crate::{Backlog, Counter, Duration, Fate, Header, Reason, TrafficClass};
 
 /// A value for each traffic class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,12 +1,8 @@
 //! Packets in numbered queues that share one buffer.
 
-use super::capacity::{BuildError, slots};
-use super::longest::{Lengths, Longest};
-use super::slab::{Forward, List, Place, Slab};
+use super::{BuildError, Forward, Lengths, List, Longest, Place, Slab, slots};
 use crate::decide::service::Head;
-use crate::packet::Packet;
-use crate::qdisc::{Backlog, Visit};
-use crate::units::{Instant, Limit};
+use crate::{Backlog, Instant, Limit, Packet, Visit};
 use alloc::boxed::Box;
 
 #[derive(Clone, Copy, Debug)]

@@ -9,11 +9,9 @@
 //! PING of one byte, so it is never dropped. Detection ends for a conversation after two packets of a recurring size
 //! that cannot be ACKs, because the server has sent no packet to acknowledge.
 
-use super::capacity::BuildError;
-use super::flow_table::FlowTable;
+use super::{BuildError, FlowTable};
 use crate::decide::ack::AckInfo;
-use crate::packet::{Header, Protocol, flags};
-use crate::units::{Direction, Duration, Instant};
+use crate::{Direction, Duration, Header, Instant, Protocol, flags};
 
 /// Capacity of the conversation table. A new conversation evicts the least recently used one.
 const MAX_FLOWS: u32 = 512;

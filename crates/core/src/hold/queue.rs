@@ -1,12 +1,9 @@
 //! Interface of a queue of one class.
 
-use super::answered::Host;
-use super::opaque_acks::OpaqueAck;
+use super::{Host, OpaqueAck};
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
-use crate::packet::{Network, Packet};
-use crate::qdisc::{Backlog, Probe, Sink, Visit};
-use crate::units::{Instant, Limit};
+use crate::{Backlog, Instant, Limit, Network, Packet, Probe, Sink, Visit};
 
 /// Properties and limits of an arrival at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,10 @@
 //! The two queues of a machine: each with its own memory, or FIFOs in shared memory.
 
-use super::capacity::{BuildError, capacity};
-use super::queue::{Admission, Queue};
-use super::slab::{Forward, List, Slab};
+use super::{Admission, BuildError, Forward, List, Queue, Slab, capacity};
 use crate::decide::classify::Class;
 use crate::decide::control::Settings;
 use crate::decide::service::Head;
-use crate::packet::Packet;
-use crate::qdisc::{Backlog, Probe, Reason, Sink, Visit};
-use crate::units::{Instant, Limit};
+use crate::{Backlog, Instant, Limit, Packet, Probe, Reason, Sink, Visit};
 
 /// An ACK queue and a data queue, with the functions of [`Queue`] for each class.
 pub trait Queues<P: Packet> {

@@ -1,13 +1,9 @@
 //! AR, ACK regeneration (SAD, sec. 3; RFC 3449, sec. 5.3.1): creates filtered ACKs again after the slow link,
 //! which restores the senders' ACK clock.
 
-use super::capacity::BuildError;
-use super::flow_table::{FlowTable, Slot};
-use super::slab::{List, Place, Slab};
+use super::{BuildError, FlowTable, List, Place, Slab, Slot};
 use crate::decide::ack::{AckInfo, before};
-use crate::packet::{Flow, Header, Packet};
-use crate::qdisc::{Reason, Sink};
-use crate::units::{Duration, Instant};
+use crate::{Duration, Flow, Header, Instant, Packet, Reason, Sink};
 use alloc::collections::{BinaryHeap, binary_heap::PeekMut};
 use alloc::vec::Vec;
 use core::cmp::Reverse;

@@ -1,7 +1,6 @@
 //! A first-in-first-out buffer of fixed size.
 
-use super::capacity::{BuildError, slots};
-use super::room::Room;
+use super::{BuildError, Room, slots};
 use alloc::boxed::Box;
 
 /// A ring buffer of fixed capacity, allocated once.

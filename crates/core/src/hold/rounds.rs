@@ -1,6 +1,6 @@
 //! Lists of numbers, for the order in which queues are served.
 
-use super::capacity::{BuildError, slots};
+use super::{BuildError, slots};
 use alloc::boxed::Box;
 
 /// Neighbours in a ring. A number outside the lists is its own neighbour, so no null value is needed.

@@ -1,6 +1,6 @@
 //! Linked lists with constant-time operations in fixed memory, linked in one or in both directions.
 
-use super::capacity::{BuildError, slots};
+use super::{BuildError, slots};
 use alloc::boxed::Box;
 
 /// Place of a value; reused after the value is removed.

@@ -1,6 +1,6 @@
 //! Transmitter of a link: computes when the next packet may start.
 
-use crate::units::{Duration, Instant, Rate};
+use crate::{Duration, Instant, Rate};
 
 /// Computes transmission times at one rate, equal to [`Rate::tx_time`], without a division per packet.
 #[derive(Clone, Copy, Debug)]

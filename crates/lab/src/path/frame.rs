@@ -1,6 +1,5 @@
-use asymq_core::Protocol;
 use asymq_core::frame::{self, FlowKey};
-use asymq_core::units::Instant;
+use asymq_core::{Instant, Protocol};
 use asymq_gateway::Frame;
 use std::collections::BTreeMap;
 

@@ -3,9 +3,7 @@
 use super::frame::DelayLine;
 use crate::measure::LinkMeter;
 use asymq_core::hold::{Egress, Meters, PerClass};
-use asymq_core::qdisc::Counter;
-use asymq_core::units::{Duration, Instant, Rate};
-use asymq_core::{Discard, Header, Packet as _, Qdisc};
+use asymq_core::{Counter, Discard, Duration, Header, Instant, Packet as _, Qdisc, Rate};
 use asymq_gateway::Frame;
 use asymq_links::ModemQueue;
 

@@ -13,10 +13,9 @@ mod thread;
 pub(crate) use link::Link;
 pub(crate) use thread::{PathResults, Ports, run};
 
-use asymq_core::Discard;
 use asymq_core::catalog::Build;
 use asymq_core::hold::{DropTail, Regenerator, RegeneratorParams};
-use asymq_core::units::{Duration, Instant, Limit};
+use asymq_core::{Discard, Duration, Instant, Limit};
 use asymq_gateway::{Frame, LinkError};
 use asymq_links::{Impairment, ModemQueue, Schedule};
 use asymq_scenario::{Direction, Scenario};

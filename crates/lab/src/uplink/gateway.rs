@@ -6,11 +6,10 @@ use crate::halt::{Halt, joined};
 use crate::measure::{QueueResults, UplinkResults};
 use crate::topology::{LAN, WAN};
 use crate::{clock, sys};
-use asymq_core::TrafficClass;
 use asymq_core::ack::Unfiltered;
 use asymq_core::catalog::{Build, Config};
 use asymq_core::measure::Histogram;
-use asymq_core::units::{Instant, Rate};
+use asymq_core::{Instant, Rate, TrafficClass};
 use asymq_gateway::net::Netns;
 use asymq_gateway::{
     DirectionSnapshot, Frame, Gateway, GatewayConfig, GatewayError, HostOptions, LinkConfig,

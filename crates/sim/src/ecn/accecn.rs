@@ -1,8 +1,7 @@
 //! AccECN (RFC 9768) as in Linux: counters of sender and receiver.
 
 use crate::packets::TcpOptions;
-use asymq_core::Ecn;
-use asymq_core::packet::flags;
+use asymq_core::{Ecn, flags};
 
 /// The three bits of ACE: AE, CWR and ECE.
 const ACE: u16 = flags::AE | flags::CWR | flags::ECE;

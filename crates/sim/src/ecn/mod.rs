@@ -5,8 +5,7 @@ mod accecn;
 
 use crate::packets::TcpOptions;
 use accecn::{Delivered, Received};
-use asymq_core::Ecn;
-use asymq_core::packet::flags;
+use asymq_core::{Ecn, flags};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EcnSender {

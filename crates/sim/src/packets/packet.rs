@@ -4,8 +4,7 @@ use crate::packets::Options;
 use asymq_core::ack::AckInfo;
 use asymq_core::decide::random::mix;
 use asymq_core::overhead::Overhead;
-use asymq_core::packet::{Header, Network, Packet, flags};
-use asymq_core::{Ecn, Flow, Instant, Protocol};
+use asymq_core::{Ecn, Flow, Header, Instant, Network, Packet, Protocol, flags};
 use asymq_scenario::{Aim, Direction, Encapsulation, Scenario, Tunnel};
 
 /// A packet of an endpoint: a TCP segment or a UDP datagram.

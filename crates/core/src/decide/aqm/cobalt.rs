@@ -2,7 +2,7 @@
 
 use super::inverse_root::root_near;
 use crate::decide::random::SplitMix64;
-use crate::units::{Duration, Instant};
+use crate::{Duration, Instant};
 
 /// Parameters of COBALT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! CoDel's law (RFC 8289): sends signals once the sojourn time has stayed above the target for an interval.
 
 use super::inverse_root::newton;
-use crate::units::{Duration, Instant};
+use crate::{Duration, Instant};
 
 /// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

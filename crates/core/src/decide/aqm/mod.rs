@@ -15,9 +15,7 @@ pub use red::{Red, RedParams};
 pub use step::Step;
 
 use crate::decide::classify::Class;
-use crate::packet::Header;
-use crate::qdisc::{Backlog, Probe};
-use crate::units::Instant;
+use crate::{Backlog, Header, Instant, Probe};
 
 /// Verdict of an AQM on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

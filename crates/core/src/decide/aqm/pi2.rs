@@ -3,7 +3,7 @@
 
 use super::Verdict;
 use crate::decide::random::SplitMix64;
-use crate::units::{Duration, Share};
+use crate::{Duration, Share};
 
 /// Parameters of PI2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,7 @@
 use super::{Aqm, Verdict};
 use crate::decide::classify::Class;
 use crate::decide::random::SplitMix64;
-use crate::packet::Header;
-use crate::qdisc::{Backlog, Probe, Reading};
-use crate::units::{Duration, Instant};
+use crate::{Backlog, Duration, Header, Instant, Probe, Reading};
 
 /// RED's parameters. The unit of backlogs is 2^-32 packets; the unit of probabilities and weights is 2^-32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,7 @@
 
 use super::{Aqm, Verdict};
 use crate::decide::classify::Class;
-use crate::packet::Header;
-use crate::qdisc::Backlog;
-use crate::units::{Instant, Limit};
+use crate::{Backlog, Header, Instant, Limit};
 
 /// Marks or drops every data packet that arrives while the backlog is at least the threshold. Pure ACKs pass.
 #[derive(Clone, Copy, Debug)]

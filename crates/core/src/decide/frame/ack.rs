@@ -5,7 +5,7 @@ use super::ip::{Addresses, Ip};
 use super::link::{self, Link};
 use super::{be16, be32};
 use crate::decide::ack::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
-use crate::packet::flags;
+use crate::flags;
 
 const SEQUENCE: usize = 4;
 const ACK_NUMBER: usize = 8;

@@ -2,8 +2,7 @@
 
 use super::{Parsed, ack_info, hosts_and_dscp, mark_ce, rewrite_ack};
 use crate::decide::ack::AckInfo;
-use crate::packet::{Ecn, Header, Network, Packet};
-use crate::units::Instant;
+use crate::{Ecn, Header, Instant, Network, Packet};
 
 /// An Ethernet frame with its parsed header, in a buffer of any type.
 #[derive(Clone, Debug)]

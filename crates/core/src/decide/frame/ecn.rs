@@ -1,7 +1,7 @@
 //! The ECN field of a real frame.
 
 use super::checksum::fold;
-use crate::packet::Ecn;
+use crate::Ecn;
 
 /// Sets CE in the outermost IP header of `frame`, which begins at `network`, if the packet is ECN-capable. Updates
 /// IPv4's checksum incrementally (RFC 1624); a wrong checksum stays wrong. Returns true if the packet now has CE.

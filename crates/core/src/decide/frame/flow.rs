@@ -1,7 +1,7 @@
 //! Keyed hashes of addresses, protocol and ports, which identify flows.
 
 use super::ip::{Addresses, Ip};
-use crate::packet::Flow;
+use crate::Flow;
 
 pub(super) struct Conversation {
     addresses: Addresses,

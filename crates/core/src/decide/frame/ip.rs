@@ -1,7 +1,7 @@
 //! IPv4 and IPv6 headers.
 
 use super::{be16, be32};
-use crate::packet::Ecn;
+use crate::Ecn;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {

@@ -20,7 +20,7 @@ pub use ecn::mark_ce;
 pub use flow::FlowKey;
 pub use network::{Ends, ends, hosts_and_dscp, hosts_and_dscp_of_plain, hosts_of_v4};
 
-use crate::packet::{Ecn, Header, Protocol};
+use crate::{Ecn, Header, Protocol};
 use flow::Conversation;
 use ip::{Ip, Version};
 

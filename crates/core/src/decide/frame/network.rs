@@ -2,8 +2,8 @@
 
 use super::ip::{Addresses, Ip, Version};
 use super::{be16, be32};
+use crate::Network;
 use crate::decide::random::mix;
-use crate::packet::Network;
 use core::net::{IpAddr, Ipv4Addr};
 
 /// DSCP of network control, which CAKE assigns to ARP.

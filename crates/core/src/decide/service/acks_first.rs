@@ -1,8 +1,8 @@
 //! Strict priority for ACKs (RFC 3449, sec. 5.4.2; DCBQ's comparison).
 
 use super::{Heads, Next, Service};
+use crate::Instant;
 use crate::decide::classify::Class;
-use crate::units::Instant;
 
 /// Serves data only while no ACK is queued.
 #[derive(Clone, Copy, Debug, Default)]

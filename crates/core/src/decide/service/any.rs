@@ -5,8 +5,7 @@ use super::{
     Service, WeightedBytes,
 };
 use crate::decide::control::Settings;
-use crate::qdisc::Probe;
-use crate::units::Instant;
+use crate::{Instant, Probe};
 use alloc::boxed::Box;
 
 macro_rules! services {

@@ -2,8 +2,7 @@
 
 use super::{Departure, Heads, Next, Service};
 use crate::decide::classify::Class;
-use crate::qdisc::{Probe, Reading};
-use crate::units::{Instant, Rate};
+use crate::{Instant, Probe, Rate, Reading};
 
 /// Credit that an ACK earns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 
 use super::{Departure, Heads, Next, Service};
 use crate::decide::classify::Class;
-use crate::packet::FULL_PACKET;
-use crate::units::Instant;
+use crate::{FULL_PACKET, Instant};
 
 /// Bytes of due data after which a due ACK is served: one full packet.
 const MAX_DATA_RUN: u32 = FULL_PACKET;

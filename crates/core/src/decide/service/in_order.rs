@@ -1,9 +1,9 @@
 //! Service in the order of arrival, as one shared FIFO.
 
 use super::{Heads, Next, Service};
+use crate::Instant;
 use crate::decide::ack::before;
 use crate::decide::classify::Class;
-use crate::units::Instant;
 
 /// Serves the packet that arrived first, independent of its class.
 #[derive(Clone, Copy, Debug, Default)]

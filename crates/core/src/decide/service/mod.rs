@@ -20,8 +20,7 @@ pub use weighted::WeightedBytes;
 
 use crate::decide::classify::Class;
 use crate::decide::control::Settings;
-use crate::qdisc::Probe;
-use crate::units::Instant;
+use crate::{Instant, Probe};
 
 /// Choice between the ACK queue and the data queue.
 pub trait Service {

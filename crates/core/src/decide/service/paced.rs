@@ -3,8 +3,7 @@
 use super::{Departure, Heads, Next, Service};
 use crate::decide::classify::Class;
 use crate::decide::control::Settings;
-use crate::qdisc::{Probe, Reading};
-use crate::units::{Duration, Instant, Rate, Share};
+use crate::{Duration, Instant, Probe, Rate, Reading, Share};
 
 /// Maximum compensated lateness. A class is late if a packet of the other class still uses the link at its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

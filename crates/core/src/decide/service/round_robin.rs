@@ -2,8 +2,7 @@
 
 use super::{Departure, Head, Heads, Next, Service, WeightedBytes};
 use crate::decide::control::Settings;
-use crate::qdisc::Probe;
-use crate::units::{Instant, Share};
+use crate::{Instant, Probe, Share};
 
 /// Serves packets of both classes in the ratio of the weights, independent of packet sizes. With equal weights the
 /// classes alternate (DCBQ, sec. 5.1).

@@ -3,8 +3,7 @@
 use super::{Departure, Heads, Next, Service};
 use crate::decide::classify::Class;
 use crate::decide::control::Settings;
-use crate::qdisc::{Probe, Reading};
-use crate::units::{Instant, Share};
+use crate::{Instant, Probe, Reading, Share};
 
 /// Keeps the bytes of two classes in the ratio of their weights to within one packet, while both are backlogged. The
 /// service is work conserving: a single class gets the whole link, and an idle class earns no credit. If two packets

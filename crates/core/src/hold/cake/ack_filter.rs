@@ -4,7 +4,7 @@
 use crate::decide::ack::{AckInfo, SackRange, before};
 use crate::hold::capacity::{BuildError, slots};
 use crate::hold::slab::Place;
-use crate::packet::{Flow, flags};
+use crate::{Flow, flags};
 use alloc::boxed::Box;
 
 /// Strength of CAKE's ACK filter.

@@ -8,16 +8,14 @@ mod tins;
 pub use ack_filter::CakeAckFilter;
 pub use tins::Diffserv;
 
-use super::capacity::{BuildError, capacity, slots};
-use super::codel::MAX_DROPS;
-use super::drr::{FirstTurn, FlowRounds, Isolation, NEW, OLD, OWN};
-use super::queue::{Admission, Queue};
+use super::{
+    Admission, BuildError, FirstTurn, FlowRounds, Isolation, MAX_DROPS, NEW, OLD, OWN, Queue,
+    capacity, slots,
+};
 use crate::ack_info::AckInfo;
 use crate::decide::aqm::{Cobalt, CobaltParams};
 use crate::decide::service::Head;
-use crate::packet::{Network, Packet};
-use crate::qdisc::{Backlog, Probe, Reason, Sink, Visit};
-use crate::units::{Duration, Instant, Limit, Rate};
+use crate::{Backlog, Duration, Instant, Limit, Network, Packet, Probe, Rate, Reason, Sink, Visit};
 use ack_filter::WaitingAcks;
 use alloc::boxed::Box;
 use tins::Tin;

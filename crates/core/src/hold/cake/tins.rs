@@ -3,8 +3,7 @@
 use crate::decide::aqm::CobaltParams;
 use crate::hold::drr::quantum;
 use crate::hold::transmitter::TxTime;
-use crate::packet::FULL_PACKET;
-use crate::units::{Duration, Instant, Rate};
+use crate::{Duration, FULL_PACKET, Instant, Rate};
 
 /// Classes of DSCPs, with the names of `tc-cake(8)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

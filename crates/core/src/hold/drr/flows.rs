@@ -3,7 +3,7 @@
 
 use crate::hold::capacity::{BuildError, slots};
 use crate::hold::numbered::NumberedQueues;
-use crate::packet::{Network, Packet};
+use crate::{Network, Packet};
 use alloc::boxed::Box;
 
 /// Number of queues in a set, and maximum number of queues in a chain.

@@ -6,13 +6,9 @@ mod flows;
 pub use flows::Isolation;
 pub(crate) use flows::{Flow, Round};
 
-use super::capacity::{BuildError, capacity, slots};
-use super::numbered::NumberedQueues;
-use super::rounds::Rounds;
+use super::{BuildError, NumberedQueues, Rounds, capacity, slots};
 use crate::decide::random::SplitMix64;
-use crate::packet::{FULL_PACKET, Network, Packet};
-use crate::qdisc::{Probe, Reading};
-use crate::units::Limit;
+use crate::{FULL_PACKET, Limit, Network, Packet, Probe, Reading};
 use alloc::boxed::Box;
 use flows::Flows;
 
