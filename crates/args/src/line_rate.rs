@@ -8,9 +8,9 @@ use std::str::FromStr;
 /// A fixed rate, or the range of a learnt one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineRate {
-    /// Fixed.
+    /// A fixed rate.
     Given(Rate),
-    /// Learnt from passing packets.
+    /// A rate within this range, learnt from passing packets.
     Auto(RateRange),
 }
 

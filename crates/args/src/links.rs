@@ -88,7 +88,7 @@ impl ScenarioArgs {
     }
 }
 
-/// Sets the sizes in bytes of ACKs and full data packets on the link.
+/// Returns parameters with the sizes in bytes of ACKs and full data packets on the link.
 fn sizes(ack: u32, data: u32) -> Params {
     let size = |bytes: u32| Bytes(bytes.into()).to_string();
     [("ack-size", size(ack)), ("data-size", size(data))]

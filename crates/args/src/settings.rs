@@ -29,7 +29,7 @@ pub trait Field {
     /// True if the flag may be repeated.
     const MANY: bool;
 
-    /// Adds a value.
+    /// Adds a value to a `Vec`, or replaces the value of an `Option`.
     fn put(&mut self, item: Self::Item);
 }
 

@@ -369,7 +369,7 @@ impl<A: Settings> Flags<A> {
     }
 }
 
-/// Keys whose values are files.
+/// Keys whose values are paths; in a file, relative to the file's folder.
 const TRACES: [&str; 2] = ["trace-up", "trace-down"];
 
 #[cfg(test)]

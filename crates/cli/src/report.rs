@@ -125,7 +125,7 @@ pub(crate) fn full(
     text
 }
 
-/// Counts of packets in each direction, by queue and senders.
+/// Packets in each direction: those that the queue dropped, filtered or marked, those sent again, and ACKs.
 fn packet_table(report: &Report, several: bool) -> Table {
     let (mean, sd) = (&report.mean, &report.sd);
     let mut table = Table::new([

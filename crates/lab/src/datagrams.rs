@@ -42,7 +42,7 @@ pub(crate) struct ProbeResults {
     pub(crate) delays: [Option<Percentiles>; 2],
     /// Queueing delays of round trips: the sum of both directions.
     pub(crate) round_trips: Option<Percentiles>,
-    /// Share of round trips that count as late.
+    /// Share of round trips with a queueing delay above [`Summary::LATE`].
     pub(crate) late: f64,
 }
 

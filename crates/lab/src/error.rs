@@ -38,7 +38,7 @@ pub enum LabError {
     /// tc refused the uplink's qdisc: its arguments, and tc's message.
     #[error("--tc {0}: {1}; write it for tc qdisc, as in \"cake ack-filter\" or \"fq_codel\"")]
     Tc(String, String),
-    /// Packets left a kernel qdisc late in every attempt.
+    /// With a kernel qdisc, packets left the emulated path late in every attempt.
     #[error(
         "seed {seed}: packets left {late_ms:.1} ms late at the 99th percentile in each of {attempts} attempts, so this run does not count; use lower rates, or an idle machine"
     )]

@@ -7,7 +7,7 @@ const MAX_UNUSED: f64 = 0.01;
 
 /// Returns the minimum sojourn time of the uploads' packets at the uplink in ms: median and 99th percentile.
 ///
-/// The bound holds under three conditions. At most 1 % of the link is unused. All uploads have equal shares. Each
+/// The bound holds under four conditions. At most 1 % of the link is unused. All uploads have equal shares. Each
 /// upload always has a queued packet, so that it detects a loss. The round-trip time is the mean of the range.
 ///
 /// The model is a fluid. Times are in round-trip times, windows in bandwidth-delay products. A loss reduces a window to

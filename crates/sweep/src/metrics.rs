@@ -328,7 +328,7 @@ pub fn unit(metric: &str) -> &'static str {
     unit.map_or("", |(unit, _)| *unit)
 }
 
-/// The parameters of a scenario in bit/s, bytes, packets and seconds, and the minimum wait of its uploads in ms.
+/// The parameters of a scenario in bit/s, bytes, packets and seconds, and its uploads' minimum sojourn times in ms.
 pub fn of_scenario(scenario: &Scenario) -> Metrics {
     let limit = |limit: Limit| limit.value() as f64;
     let [bound_p50, bound_p99] = crate::bound::bulk_wait_ms(scenario);

@@ -1,8 +1,8 @@
 //! Divides the runs of experiments into tasks: blocks of seeds with similar predicted cost.
 //!
 //! The tasks depend only on the experiments and the task size. A task therefore has the same name and result on every
-//! machine and at every attempt. A single machine executes runs one by one. A shard executes every Nth run, and a
-//! cluster executes whole tasks.
+//! machine and at every attempt. One machine executes single runs, a shard executes every Nth run, and a cluster
+//! executes whole tasks.
 
 use crate::experiment::{Experiment, Place};
 use crate::fnv::{fnv, long};

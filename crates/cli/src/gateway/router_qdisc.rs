@@ -1,4 +1,4 @@
-//! `asymq router install --kernel`: a systemd service that sets the kernel's qdisc each time the interface appears.
+//! `asymq router install --kernel`: a systemd service that adds the qdisc sch_asymq each time the interface appears.
 
 use super::args::{keywords, merged};
 use super::install::Target;

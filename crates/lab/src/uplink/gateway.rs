@@ -130,7 +130,7 @@ impl<'a> GatewayUplink<'a> {
     }
 }
 
-/// Start rate of a direction's shaper.
+/// Rate of a direction's shaper: fixed, or the rate at which learning starts.
 fn fixed_rate(scenario: &Scenario, direction: Direction) -> Rate {
     let rate = direction.pick(scenario.up, scenario.down);
     let source = direction.pick(scenario.shaper_up, scenario.shaper_down);

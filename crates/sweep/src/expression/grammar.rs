@@ -40,7 +40,7 @@ pub(super) fn parse_condition(text: &str) -> Parsed<Parts> {
     words.end().map(|()| (subject, relation, object, tolerance))
 }
 
-/// Part of a text that was not parsed yet.
+/// A text, and the rest that has not been parsed yet.
 struct Words<'a> {
     text: &'a str,
     rest: &'a str,

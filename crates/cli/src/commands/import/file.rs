@@ -267,7 +267,7 @@ fn expanded(line: &str, variables: &[(String, String)]) -> String {
     line
 }
 
-/// Renames `overhead` after the word `start`. tc's size table (stab) adds it to the frame, tc-cake to the IP packet.
+/// Renames each `overhead` that follows the word `start`: tc's size table adds it to the frame, CAKE to the IP packet.
 fn stab<'a>(words: &[&'a str], start: &str) -> Vec<&'a str> {
     let at = words.iter().position(|word| *word == start);
     let (before, table) = words.split_at(at.unwrap_or(words.len()));
@@ -279,7 +279,7 @@ fn stab<'a>(words: &[&'a str], start: &str) -> Vec<&'a str> {
 }
 
 /// Reads `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the tc command that creates it. Returns one
-/// section per port, if possible for a qdisc with a rate.
+/// section per port. If any qdisc has a rate, omits those without.
 fn tc(text: &str) -> Vec<Section> {
     const KINDS: [&str; 6] = ["cake", "cake_mq", "fq_codel", "tbf", "htb", "hfsc"];
     let mut sections: Vec<Section> = Vec::new();
