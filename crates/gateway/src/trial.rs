@@ -308,10 +308,10 @@ impl Verdict {
         let open: Vec<String> = open.into_iter().map(Effect::range).collect();
         let (shown, open) = (shown.join("; "), open.join(", "));
         match (shown.as_str(), open.as_str()) {
-            ("", open) => format!("No difference between {one} and {other} is shown: {open}."),
+            ("", open) => format!("No difference between {one} and {other} was found: {open}."),
             (shown, "") => format!("Compared with {other}, {one} {shown}."),
             (shown, open) => {
-                format!("Compared with {other}, {one} {shown}. No difference is shown in {open}.")
+                format!("Compared with {other}, {one} {shown}. No difference was found in {open}.")
             }
         }
     }

@@ -151,6 +151,6 @@ fn the_result_is_a_sentence_with_both_ends_of_each_interval() {
     assert_eq!(
         verdict.sentence(["asymq", "no shaping"]),
         "Compared with no shaping, asymq delivers 11 % more upload (7.0 to 15); makes calls wait 240 ms less \
-         (220 to 262). No difference is shown in download (-1.0 to 1.8 %)."
+         (220 to 262). No difference was found in download (-1.0 to 1.8 %)."
     );
 }

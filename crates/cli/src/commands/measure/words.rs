@@ -69,7 +69,7 @@ pub(super) fn doubts(unsure: &[String]) -> String {
     let mut text = String::new();
     for unsure in unsure {
         if text.is_empty() {
-            text += "\nNot sure:\n";
+            text += "\nLimits of this result:\n";
         }
         text += &wrapped(&format!("- {unsure}"), 80);
     }
