@@ -10,7 +10,7 @@ from typing import Any
 
 from . import _asymq
 
-#: Number of workers that may die with a task before the task counts as the cause.
+#: Attempts of a task that may end with Dask's KilledWorker before the task counts as the cause.
 DEATHS = 10
 #: Tasks submitted to the scheduler per thread of the cluster, and the minimum in total.
 AHEAD, LEAST_AHEAD = 20, 200

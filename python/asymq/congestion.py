@@ -30,7 +30,7 @@ class CongestionControl:
 
     #: Maximum segments in flight; at least 1.
     window: float = 1.0
-    #: Slow-start threshold in segments. With pacing=True, the rate below half of it is 2 windows per round trip.
+    #: Slow-start threshold in segments. With pacing=True, the rate is 2 windows per round trip below half of it.
     threshold: float = math.inf
     #: Segments per second; None while unknown.
     pacing_rate: float | None = None
@@ -104,7 +104,7 @@ class CongestionControl:
         """The application paused for longer than the retransmission timeout (RFC 5681, section 4.1)."""
 
     def on_echo(self, acked: int, marked: int, una: int, end: int) -> None:
-        """With ECN: an ACK of `acked` segments. All below `una` is now acknowledged, all below `end` was sent."""
+        """With ECN: an ACK up to `una` of `acked` segments, of which `marked` were marked. `end` is sent next."""
 
     def on_sample(self, sample: AckSample) -> None:
         """An ACK measured the path. Called before `on_ack` without SACK, after it with SACK."""

@@ -39,7 +39,7 @@ class Scenario:
 
     @classmethod
     def headline(cls, **keys: Unpack[Keys]) -> Scenario:
-        """Returns the scenario of `asymq compare`: one upload and one download between Linux hosts, 100 ms."""
+        """Returns the scenario of `asymq compare`: one upload and one download between Linux hosts, RTT 100 ms."""
         return cls._of(_asymq.Scenario.headline(words(keys)))
 
     @classmethod

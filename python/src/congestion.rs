@@ -218,7 +218,7 @@ struct PyCongestion {
 }
 
 impl PyCongestion {
-    /// Calls a method, and then reads the window and the rates.
+    /// Calls a method, and then reads the window, the threshold and the pacing rate.
     fn tell(&mut self, event: &'static str, arguments: impl for<'py> PyCallArgs<'py>) {
         let told = Python::attach(|py| {
             let object = self.object.bind(py);

@@ -135,7 +135,7 @@ impl Sweep {
         }
         let mut round = 0;
         let mut before: Option<Vec<Experiment>> = None;
-        // Stores the parts' runs where `asymq sweep` stores runs, so that it can resume this sweep.
+        // Stores the parts' runs where `asymq sweep` stores runs, so that the command can resume this sweep.
         let (looks, known) = (self.plan.looks(), Results::open(&out).map_err(io)?);
         let decided = seeds::decide(&first, looks, known, |experiments, mut results| {
             round += 1;

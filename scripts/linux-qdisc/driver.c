@@ -170,7 +170,7 @@ static void configure(struct Qdisc *sch)
 static void run_timer(struct Qdisc *sch, long long until) {}
 #endif
 
-/* IPv4, and TCP with the requested options. */
+/* Writes an IPv4 header and, for an ACK, a TCP header with the requested options. */
 static void write_headers(struct sk_buff *skb, u8 tos, char kind, u32 ack, u32 flags, u32 tsval,
 			  u32 sack_start, u32 sack_end)
 {

@@ -54,7 +54,7 @@ class Tunnel:
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
 
     def counters(self):
-        """Returns the datagrams that reached this host, the packets passed on, and the replays in the tunnel's log."""
+        """Counts datagrams received, receive-buffer overflows, packets passed on, and replays in the tunnel's log."""
         snmp = pathlib.Path("/proc/net/snmp").read_text().splitlines()
         names, values = [line.split()[1:] for line in snmp if line.startswith("Udp:")]
         udp = dict(zip(names, map(int, values)))
@@ -152,7 +152,7 @@ class End:
         if not sys.stdin.readline():
             return
         self.start = time.monotonic()
-        # Waits until frames can pass, so that the handshake does not depend on its retransmission.
+        # Starts the tunnel only now, when frames can pass, so that its handshake needs no retransmission.
         self.tunnel.start()
         # The lab ends its programs by closing their standard input.
         thread(lambda: (sys.stdin.read(), self.stop(1)))

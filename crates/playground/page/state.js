@@ -49,7 +49,7 @@ function readHash(hash) {
 
 const wordOf = ([key, value]) => (value === '' ? `--${key}` : `--${key}=${value}`);
 
-// Returns the flags of the link. If the line's rate changes, also returns the flags of the modems with this line.
+// Returns the flags of the link. If the line's rate falls, adds the flags of modems, shapers and timestamps.
 function linkOf(side) {
   const { line, ...values } = state.values;
   const pairs = Object.entries(values);

@@ -2,7 +2,7 @@
 // continues. Sends { catalog }, and for each run its head, parts and report, or an error.
 'use strict';
 
-const PART_MS = 24; // as much work as goes into one answer
+const PART_MS = 24; // duration of the work between two messages
 let module, exports, latest;
 
 const text = () => new TextDecoder().decode(new Uint8Array(exports.memory.buffer, exports.asymq_text(), exports.asymq_text_len()));
