@@ -32,7 +32,6 @@ const TIME: LabelStyle = LabelStyle::new(14, &MUTED).centred();
 const LEGEND: &str = "Dark: data. Pale, on top: ACKs. Numbers: goodput.";
 
 /// Text above the panels.
-#[derive(Debug)]
 pub(crate) struct Words {
     pub(crate) title: String,
     pub(crate) setting: String,

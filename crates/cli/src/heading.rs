@@ -1,6 +1,6 @@
 //! Heading of a report: link, flows, disciplines, and all values that are not defaults.
 
-use crate::output;
+use crate::output::{self, listed};
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::catalog::{Catalog, Config, Params, Place, Role, Values, resolve};
 use asymq_core::{Duration, Limit, Rate};
@@ -9,28 +9,8 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// Parts of a scenario that the heading or the table always shows, each in its own format.
-const SHOWN: &[&str] = &[
-    "up",
-    "down",
-    "flows-up",
-    "flows-down",
-    "rtt",
-    "buffer",
-    "buffer-down",
-    "uplink",
-    "downlink",
-    "tc",
-    "tcp",
-    "ack-policy",
-    "udp",
-    "duration",
-    "warmup",
-    "seed",
-    "runs",
-    "probe",
-    "trace-up",
-    "trace-down",
-];
+const SHOWN: &str = "up down flows-up flows-down rtt buffer buffer-down uplink downlink tc tcp \
+                     ack-policy udp duration warmup seed runs probe trace-up trace-down";
 
 /// Formats the scenario without the uplink's discipline.
 pub(crate) fn setting(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Defaults) -> String {
@@ -187,7 +167,7 @@ fn differences(scenario: &Scenario, catalog: &dyn Catalog, defaults: &Defaults) 
     };
     values
         .iter()
-        .filter(|(name, _)| !SHOWN.contains(&name.as_str()))
+        .filter(|(name, _)| !listed(SHOWN, name))
         .filter(|(name, value)| match name.as_str() {
             "regenerate" => value.as_u64() != Some(u64::from(regenerated)),
             name => default.get(name) != Some(value),

@@ -89,7 +89,6 @@ fn scaled(value: f64, units: &[(f64, &str)], base: &str) -> String {
 }
 
 /// Rows of cells; the first column is aligned left, the others right.
-#[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     /// Text between two columns.
@@ -140,6 +139,11 @@ impl std::fmt::Display for Table {
         }
         Ok(())
     }
+}
+
+/// True if `names`, a list separated by spaces, contains `name`.
+pub(crate) fn listed(names: &str, name: &str) -> bool {
+    names.split(' ').any(|known| known == name)
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ const WIDTH: u64 = 40;
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// A progress bar, shared between threads.
-#[derive(Debug)]
 pub(crate) struct ProgressBar {
     shown: bool,
     start: Instant,

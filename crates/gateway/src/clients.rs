@@ -8,7 +8,6 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Maximum number of simultaneous clients.
     pub(crate) clients: usize,

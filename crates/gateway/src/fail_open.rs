@@ -4,7 +4,6 @@ use crate::link::Link;
 use crate::net::{BypassBlock, BypassRule, add_bypass, remove_bypass};
 use std::io;
 
-#[derive(Debug)]
 pub(crate) struct FailOpen {
     wanted: bool,
     hold: Option<BypassBlock>,

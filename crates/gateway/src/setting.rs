@@ -45,7 +45,6 @@ pub(crate) const WITH_BYPASS: [Setting; 9] = [
 /// All settings except `Promiscuous`.
 pub(crate) const ALL: &[Setting] = WITH_BYPASS.split_at(1).1;
 
-#[derive(Clone, Copy)]
 enum Access {
     Offload(Feature),
     Sysctl(&'static str),

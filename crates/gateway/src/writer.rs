@@ -7,7 +7,6 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
 
 /// Writes lines. After a failure within a line, the next write starts a new line.
-#[derive(Debug)]
 pub(crate) struct LineWriter {
     file: File,
     torn: bool,

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 
 /// A flag that is set if the caller requests a stop, or a part of the run failed.
-#[derive(Debug)]
 pub(crate) struct Halt<'a> {
     asked: &'a AtomicBool,
     failed: AtomicBool,

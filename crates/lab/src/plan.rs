@@ -26,7 +26,6 @@ const FIRST_QUIC_UPLOAD: u16 = 24_000;
 const FIRST_QUIC_DOWNLOAD: u16 = 25_000;
 const MAX_FLOWS: u16 = 1000;
 
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Conversation {
     pub(crate) home_port: u16,
     /// Propagation delay of both directions.
@@ -34,7 +33,6 @@ pub(crate) struct Conversation {
     pub(crate) start: Duration,
 }
 
-#[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) uploads: Vec<Conversation>,
     pub(crate) downloads: Vec<Conversation>,

@@ -19,7 +19,6 @@ pub(crate) const ACCESS: &str = "access0";
 pub(crate) const INTERNET: &str = "internet0";
 
 /// Connected namespaces of a run, released when dropped.
-#[derive(Debug)]
 pub(crate) struct Topology {
     pub(crate) home: Netns,
     pub(crate) gateway: Netns,

@@ -19,7 +19,6 @@ const MAX_PER_SECOND: f64 = 20.0;
 const MAX_CLOCK_ERROR: f64 = 15.0;
 
 /// The control connection of a session.
-#[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) token: Token,
     server: SocketAddr,

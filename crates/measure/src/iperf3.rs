@@ -33,7 +33,6 @@ const SERVER_ERROR: u8 = 254;
 /// Maximum length of the server's results in bytes.
 const MAX_RESULTS: u32 = 1 << 16;
 
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Test {
     pub(crate) flows: usize,
     pub(crate) up: bool,

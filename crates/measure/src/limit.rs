@@ -116,7 +116,6 @@ impl<'a> Limit<'a> {
 }
 
 /// A connection of [`Limit::connect`] whose reads and writes obey a limit.
-#[derive(Debug)]
 pub(crate) struct Limited<'a>(pub(crate) &'a TcpStream, pub(crate) Limit<'a>);
 
 impl Limited<'_> {

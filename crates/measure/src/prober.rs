@@ -46,7 +46,6 @@ impl Sample {
 }
 
 /// Sends probes and receives their answers until dropped.
-#[derive(Debug)]
 pub(crate) struct Prober {
     shared: Arc<Shared>,
     threads: [Option<JoinHandle<()>>; 2],

@@ -5,7 +5,6 @@
 /// A winner tree over packed keys, with four children per node. A new time for a source takes log4(n) steps up to the
 /// root; each step computes the minimum of four integers. Each source has at most one event, so events need no
 /// allocation and no cancellation.
-#[derive(Clone, Debug)]
 pub(crate) struct EventSet {
     /// Node `n` is at `n % 4` of group `n / 4`, and is the minimum of its children, nodes `4n` to `4n + 3`. The root is
     /// node 1; the sources are the nodes from `leaves` on. A key is time << 16 | source, so that equal times are

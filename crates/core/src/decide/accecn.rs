@@ -70,7 +70,6 @@ impl AccEcn {
 }
 
 /// An ACK that a sender has processed.
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken<'a> {
     pub(crate) info: &'a AckInfo,
     /// Highest sequence number acknowledged or SACKed up to this ACK.

@@ -42,7 +42,6 @@ pub(crate) enum Tracked {
 }
 
 /// A socket that receives changes of the table of its network namespace.
-#[derive(Debug)]
 pub(crate) struct Conntrack(Netlink);
 
 /// Addresses and ports of packets in one direction of a connection.

@@ -5,7 +5,6 @@ use std::io::{self, Read as _, Write as _};
 
 const HEADER: usize = 16;
 
-#[derive(Debug)]
 pub(super) struct Message(Vec<u8>);
 
 impl Message {

@@ -27,7 +27,6 @@ const MAX_TUNNEL_HEADER: usize = 8 + 252 + 14 + 12;
 const MAX_CANDIDATES: u32 = 64;
 
 /// Headers of a superpacket, outermost first.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct Layers {
     list: [Layer; MAX_LAYERS],
     len: usize,

@@ -20,7 +20,6 @@ pub(crate) struct RxRing {
     next: usize,
 }
 
-#[derive(Debug)]
 pub(crate) struct Received<'a> {
     /// `virtio_net_hdr`, and the part of the frame that fits into the slot.
     pub(crate) bytes: &'a mut [u8],

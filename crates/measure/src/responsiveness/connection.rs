@@ -91,7 +91,6 @@ impl Moved {
 }
 
 /// A TLS stream that counts its bytes, and limits unsent data to 5 ms at its rate.
-#[derive(Debug)]
 pub(super) struct Paced {
     stream: TlsStream<TcpStream>,
     moved: Arc<Moved>,
@@ -218,7 +217,6 @@ pub(super) async fn read_body(
 }
 
 /// A task that ends when its owner is dropped.
-#[derive(Debug)]
 pub(super) struct Task(pub(super) JoinHandle<()>);
 
 impl Drop for Task {

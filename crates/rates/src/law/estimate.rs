@@ -22,7 +22,6 @@ pub(super) struct Interval {
 }
 
 /// Rates in bit/ms at which the same bytes entered and left a line with a queue. `change` is the queue's change in ms.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct Through {
     pub(super) out: f64,
     pub(super) into: f64,

@@ -67,7 +67,6 @@ use reno::ByteCounting;
 use std::sync::Arc;
 
 /// Behaviour of the senders of a run, or of a listed flow.
-#[derive(Clone)]
 pub(crate) struct TcpModel {
     /// Creates the congestion control of each connection.
     pub(crate) make: Arc<Make>,

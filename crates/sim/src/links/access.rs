@@ -60,7 +60,6 @@ impl Hop {
 ///
 /// A ring buffer whose size is a power of two. Reading the next segment of a
 /// [`VecDeque`](std::collections::VecDeque) instead needs an unpredictable branch, which costs 5 % of a run.
-#[derive(Clone, Debug)]
 pub(crate) struct Pipe<O> {
     places: Box<[(u64, Segment<O>)]>,
     head: usize,

@@ -34,7 +34,6 @@ pub(crate) struct Line<O> {
 }
 
 /// A shaper's state and measurements.
-#[derive(Debug)]
 struct Shaper {
     source: RateSource,
     rate: Rate,

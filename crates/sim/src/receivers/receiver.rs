@@ -7,7 +7,6 @@ use asymq_scenario::AckPolicy;
 use std::collections::VecDeque;
 
 /// A receiver. Numbers count segments; number 0 is the SYN.
-#[derive(Clone, Debug)]
 pub(crate) struct Receiver<E = ()> {
     extension: E,
     /// The last acknowledgement number sent.

@@ -55,7 +55,6 @@ pub(crate) struct TcpFlow<V: Variant> {
 }
 
 /// Constant-rate UDP; times are in ns.
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Cbr {
     pub(crate) direction: Direction,
     pub(crate) next: u64,

@@ -1,5 +1,6 @@
 //! Parses settings files of other programs into sections of options.
 
+use crate::output::listed;
 use asymq_scenario::quoted;
 
 /// Program to which a section belongs.
@@ -386,9 +387,4 @@ fn shell_words(line: &str) -> Vec<String> {
         words.push(word);
     }
     words
-}
-
-/// True if `names`, a list separated by spaces, contains `name`.
-pub(super) fn listed(names: &str, name: &str) -> bool {
-    names.split(' ').any(|known| known == name)
 }

@@ -1,6 +1,7 @@
 //! Maps each option to a flag of asymq, or to the reason why no flag exists.
 
-use super::file::{Dialect, Section, listed, tc_words};
+use super::file::{Dialect, Section, tc_words};
+use crate::output::listed;
 use asymq_core::catalog::link_rate;
 use asymq_core::overhead::Overhead;
 use asymq_core::units::Rate;
