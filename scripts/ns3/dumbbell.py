@@ -2,15 +2,15 @@
 
     python scripts/ns3/dumbbell.py < settings.json
 
-Reads a list of settings and prints a list of results, one line of JSON. A setting has `up`, `down` in
+Reads a list of settings and prints a line of JSON with each result. A setting has `up`, `down` in
 bit/s, `flows_up`, `flows_down`, `rtt` in s, `buffer` in packets, `duration`, `warmup` in s, `tcp` (a
 type of ns-3), `ecn`, `hystart`, `pacing` (booleans), `mark_above` in packets (0: DropTail) and `seed`. A
 result has the share of each link that IP bytes took after the warm-up (`up`, `down`), the goodput of
 each flow in bit/s, the median sojourn in each bottleneck queue in ms, and the packets lost and marked there.
 
-Everything else is as in asymq's simulator: segments of 1460 bytes, SACK, an ACK for every segment, no
-timestamps, an initial window of 2, access links of 100 Mbit/s with a tenth of the propagation delay each,
-flows that start in the first second.
+Otherwise as in asymq's simulator: segments of 1460 bytes, SACK, an ACK for every segment, no timestamps, an
+initial window of 2, access links of 100 Mbit/s, flows that start in the first second. One-way delays are 1 ms
+at home and at the bottleneck; the servers' access links have the rest.
 """
 
 import json

@@ -6,7 +6,7 @@ use asymq_core::hold::{Admission, BuildError, Fifo, Queue};
 use asymq_core::{Backlog, Duration, Instant, Limit, Packet, Probe, Reading, Reason, Sink, Visit};
 
 /// A FIFO that drops or marks a packet that has waited longer than a deadline. It acts at most once per deadline, so
-/// that senders have time to respond. It never acts on the last packet.
+/// that senders have time to respond. It never drops the last packet.
 #[derive(Clone, Debug)]
 pub struct Deadline<P> {
     queue: Fifo<P>,

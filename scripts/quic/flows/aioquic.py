@@ -171,7 +171,7 @@ class Plan:
 
     async def serve(self):
         configuration = self.configuration(None)
-        # scripts/quic/stacks makes it.
+        # scripts/quic/stacks creates the certificate.
         folder = sys.prefix
         configuration.load_cert_chain(f"{folder}/nobody.pem", f"{folder}/nobody.key")
         protocol = lambda quic, stream_handler=None: Bulk(quic, plan=self)

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// Application protocol of the flows in the TLS handshake.
 pub const ALPN: &[u8] = b"asymq-bulk";
-/// Flow control never limits a flow.
+/// Flow-control window in bytes; never limits a flow.
 pub const WINDOW: u32 = 64 << 20;
 
 /// Arguments from the lab.
