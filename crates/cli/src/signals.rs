@@ -1,14 +1,27 @@
 //! Signals that end a command.
 
 use anyhow::Context as _;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+extern "C" fn set_stop(_: libc::c_int) {
+    if let Some(stop) = STOP.get() {
+        stop.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Returns a flag that these signals set.
 pub(crate) fn stop_on(signals: &[i32]) -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in signals {
-        signal_hook::flag::register(*signal, Arc::clone(&stop)).context("cannot handle signals")?;
+    let stop = STOP.get_or_init(Arc::default);
+    for &signal in signals {
+        let handler = set_stop as *const () as libc::sighandler_t;
+        // SAFETY: the handler only reads and stores atomics, which is allowed at any time.
+        if unsafe { libc::signal(signal, handler) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error()).context("cannot handle signals");
+        }
     }
-    Ok(stop)
+    Ok(Arc::clone(stop))
 }

@@ -1,5 +1,6 @@
 //! Requests to stop a running gateway.
 
+use crate::sys::wake_on;
 use asymq_core::units::Duration;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -25,15 +26,8 @@ impl Waker {
     /// Creates a waker that these signals wake.
     pub(crate) fn of_signals(signals: &[i32]) -> io::Result<Self> {
         let waker = Self::new()?;
-        waker.on_signals(signals)?;
+        wake_on(signals, &waker.0)?;
         Ok(waker)
-    }
-
-    fn on_signals(&self, signals: &[i32]) -> io::Result<()> {
-        for &signal in signals {
-            signal_hook::low_level::pipe::register(signal, self.0[0].try_clone()?)?;
-        }
-        Ok(())
     }
 
     pub(crate) fn wake(&self) {
@@ -65,7 +59,7 @@ impl Stop {
 
     /// Requests the stop on these signals.
     pub fn on_signals(&self, signals: &[i32]) -> io::Result<()> {
-        self.0.on_signals(signals)
+        wake_on(signals, &self.0.0)
     }
 
     /// Requests the stop, from any thread.

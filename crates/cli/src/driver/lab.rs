@@ -6,7 +6,7 @@ use crate::progress::ProgressBar;
 use crate::signals::stop_on;
 use asymq_lab::Guest;
 use asymq_scenario::{Report, Scenario};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use libc::{SIGINT, SIGTERM};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;

@@ -14,7 +14,7 @@ use asymq_gateway::{
     Control, Gateway, GatewayConfig, GatewayError, Guard, HostOptions, Notify, Outputs,
     PageOptions, RouterPort, Show, Stop, default_state, request_change,
 };
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use libc::{SIGHUP, SIGINT, SIGTERM};
 use std::path::Path;
 
 /// Files of the page. The playground also uses the last two files.

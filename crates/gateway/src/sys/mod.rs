@@ -4,6 +4,7 @@ mod batch;
 mod interface;
 mod poll;
 mod ring;
+mod signals;
 mod socket;
 pub(crate) mod xdp;
 
@@ -14,6 +15,7 @@ pub(crate) use poll::{
 };
 pub use poll::{poll, precise_timers};
 pub(crate) use ring::{Received, RxRing};
+pub(crate) use signals::wake_on;
 pub(crate) use socket::{PacketSocket, add_membership};
 pub use socket::{set_number, set_receive_buffer};
 pub(crate) use xdp::XdpSender;

@@ -18,7 +18,7 @@ use asymq_args::BadArgument;
 use asymq_core::units::{Bytes, Duration};
 use asymq_measure::{Limits, MAX_FLOWS, Options, Progress, Server, measure};
 use clap::{Args, Subcommand};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use libc::{SIGINT, SIGTERM};
 use std::net::SocketAddr;
 #[cfg(feature = "research")]
 use std::path::PathBuf;
