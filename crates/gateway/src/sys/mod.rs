@@ -2,6 +2,7 @@
 
 mod batch;
 mod interface;
+mod memory;
 mod poll;
 mod ring;
 mod signals;

@@ -2,10 +2,10 @@
 //!
 //! TPACKET_V3 would deliver blocks of frames, and delay single frames by a millisecond or more.
 
+use super::memory::Memory;
 use super::socket::PacketSocket;
-use memmap2::{MmapOptions, MmapRaw};
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Maximum number of bytes before the frame in a slot: `tpacket2_hdr`, `sockaddr_ll`, alignment and virtio_net_hdr.
@@ -14,7 +14,7 @@ const BLOCK: usize = 1 << 18;
 
 #[derive(Debug)]
 pub(crate) struct RxRing {
-    memory: MmapRaw,
+    memory: Memory,
     slot_size: usize,
     slots: usize,
     next: usize,
@@ -52,10 +52,8 @@ impl RxRing {
             tp_frame_nr: slots as u32,
         };
         socket.set_bytes(libc::PACKET_RX_RING, &request)?;
-        let mut memory = MmapOptions::new();
-        memory.len(blocks * BLOCK).populate();
         Ok(Self {
-            memory: memory.map_raw(socket.as_fd().as_raw_fd())?,
+            memory: Memory::map(Some(socket.as_fd()), 0, blocks * BLOCK)?,
             slot_size,
             slots,
             next: 0,
@@ -65,9 +63,7 @@ impl RxRing {
     /// Returns the address and the status word of the next slot.
     fn slot(&self) -> (*mut u8, &AtomicU32) {
         let offset = self.next * self.slot_size;
-        assert!(offset + self.slot_size <= self.memory.len());
-        // SAFETY: the check above keeps the slot within the mapping.
-        let slot = unsafe { self.memory.as_mut_ptr().add(offset) };
+        let slot = self.memory.at(offset, self.slot_size);
         let header: *mut libc::tpacket2_hdr = slot.cast();
         // SAFETY: a slot starts with this header, aligned since slot sizes are powers of two; the
         // status word is shared with the kernel and only touched atomically.

@@ -3,11 +3,12 @@
 //! Copy mode needs no program at the interface and no support by the driver. The kernel copies frames from shared
 //! memory, many per call, without parsing them.
 
+use super::memory::Memory;
 use super::socket::{address, get_option, set_option};
 use crate::io::Losses;
-use memmap2::{MmapMut, MmapOptions, MmapRaw};
 use socket2::{Domain, Socket, Type};
 use std::io;
+use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const BUSY: (u32, Duration) = (100, Duration::from_millis(1));
 #[derive(Debug)]
 pub(crate) struct XdpSender {
     socket: Socket,
-    chunks: MmapMut,
+    chunks: Memory,
     chunk_size: usize,
     /// Addresses of chunks that the kernel does not use now.
     free: Vec<u64>,
@@ -45,11 +46,12 @@ impl XdpSender {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let socket = Socket::new(Domain::from(libc::AF_XDP), Type::RAW, None)?;
-        let chunks = MmapMut::map_anon(CHUNKS as usize * chunk_size)?;
+        let size = CHUNKS as usize * chunk_size;
+        let chunks = Memory::map(None, 0, size)?;
         let set = |option, value: u32| set_option(&socket, libc::SOL_XDP, option, &value);
         let memory = libc::xdp_umem_reg {
-            addr: chunks.as_ptr().expose_provenance() as u64,
-            len: chunks.len() as u64,
+            addr: chunks.at(0, size).expose_provenance() as u64,
+            len: size as u64,
             chunk_size: chunk_size as u32,
             headroom: 0,
             flags: 0,
@@ -99,7 +101,9 @@ impl XdpSender {
         let Some(chunk) = self.free.pop() else {
             return false;
         };
-        self.chunks[chunk as usize..][..frame.len()].copy_from_slice(frame);
+        let to = self.chunks.at(chunk as usize, frame.len());
+        // SAFETY: a free chunk, which the kernel does not access.
+        unsafe { to.copy_from_nonoverlapping(frame.as_ptr(), frame.len()) };
         let descriptor = libc::xdp_desc {
             addr: chunk,
             len: frame.len() as u32,
@@ -173,7 +177,7 @@ impl XdpSender {
 /// A ring of entries shared with the kernel, and its counters.
 #[derive(Debug)]
 struct Ring {
-    memory: MmapRaw,
+    memory: Memory,
     producer: usize,
     consumer: usize,
     entries: usize,
@@ -190,11 +194,8 @@ impl Ring {
         let [producer, consumer, entries] =
             [parts.producer, parts.consumer, parts.desc].map(|part| part as usize);
         let len = entries + count as usize * size_of::<T>();
-        let mut options = MmapOptions::new();
-        let memory = options.len(len).offset(offset).populate().map_raw(socket)?;
-        assert!(producer.max(consumer) + size_of::<u32>() <= len);
         Ok(Self {
-            memory,
+            memory: Memory::map(Some(socket.as_fd()), offset as i64, len)?,
             producer,
             consumer,
             entries,
@@ -203,20 +204,21 @@ impl Ring {
     }
 
     fn producer(&self) -> &AtomicU32 {
+        let counter = self.memory.at(self.producer, size_of::<u32>());
         // SAFETY: a counter within the mapping, aligned by the kernel, and only touched atomically.
-        unsafe { AtomicU32::from_ptr(self.memory.as_mut_ptr().add(self.producer).cast()) }
+        unsafe { AtomicU32::from_ptr(counter.cast()) }
     }
 
     fn consumer(&self) -> &AtomicU32 {
+        let counter = self.memory.at(self.consumer, size_of::<u32>());
         // SAFETY: as in `producer`.
-        unsafe { AtomicU32::from_ptr(self.memory.as_mut_ptr().add(self.consumer).cast()) }
+        unsafe { AtomicU32::from_ptr(counter.cast()) }
     }
 
     /// Returns the entry with this running index. `T` must be the type of the ring's entries.
     fn entry<T>(&self, number: u32) -> *mut T {
         let at = self.entries + (number & self.mask) as usize * size_of::<T>();
-        assert!(at + size_of::<T>() <= self.memory.len());
-        self.memory.as_mut_ptr().wrapping_add(at).cast()
+        self.memory.at(at, size_of::<T>()).cast()
     }
 }
 
@@ -242,7 +244,6 @@ pub(crate) mod tests {
     use crate::io::PacketIo as _;
     use crate::net::{Netns, Network, VethEnd};
     use crate::port::Port;
-    use std::os::fd::AsFd as _;
     use std::process::Command;
     use std::time::Instant;
 
