@@ -23,7 +23,7 @@ pub(crate) fn run_once(
     halt: &Halt,
     progress: &(dyn Fn(Duration) + Sync),
 ) -> Result<Run, LabError> {
-    let drawn = scenario.drawn(seed);
+    let drawn = asymq_links::drawn(scenario, seed);
     let scenario = drawn.as_ref().unwrap_or(scenario);
     let plan = Plan::new(scenario, seed);
     let (window, results) = measure(catalog, scenario, &plan, halt, progress)?;

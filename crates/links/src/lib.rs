@@ -4,8 +4,10 @@
 
 mod impairment;
 mod modem_queue;
+mod profile;
 mod schedule;
 
 pub use impairment::Impairment;
 pub use modem_queue::{KnownRates, ModemQueue};
+pub use profile::drawn;
 pub use schedule::Schedule;

@@ -1,63 +1,14 @@
-//! Derived scenarios and flows: a rate profile as steps, the settings of one listed flow, QUIC flows as listed flows.
+//! Derived scenarios and flows: the settings of one listed flow, QUIC flows as listed flows.
 
 use crate::ack_policy::AckPolicy;
-use crate::draw::{Draw, Source, fraction, uniform};
+use crate::draw::Source;
 use crate::encapsulation::{Encapsulation, Tunnel};
 use crate::flow::ListedFlow;
-use crate::link_rate::{DelayStep, RateStep};
-use crate::modem::Modem;
 use crate::quic::{QuicFlows, QuicStack};
-use crate::rate_profile::RateProfile;
-use crate::rtt::RttRange;
 use crate::scenario::Scenario;
 use crate::tcp::TcpEcn;
 use asymq_core::Direction;
-use asymq_core::decide::random::SplitMix64;
-use asymq_core::units::{Duration, Rate, suggestion};
-
-/// Rate during an outage; practically zero.
-const NOTHING: Rate = Rate::from_bits_per_sec(1).expect("positive");
-
-impl Scenario {
-    /// Returns the scenario with the rate profile of `seed` as steps; `None` if it has no rate profile.
-    pub fn drawn(&self, seed: u64) -> Option<Self> {
-        let rate_profile = self.rate_profile?;
-        let mut random = SplitMix64::new(
-            uniform(seed, Source::Link(Direction::Down), Draw::RateProfile).to_bits(),
-        );
-        let changes = rate_profile.changes(self.duration.as_secs_f64(), || fraction(random.next()));
-        let at = |seconds: f64| Duration::from_nanos((seconds * 1e9) as u64);
-        let steps = |way: usize, modem: Option<Modem>| {
-            let rate = modem.map_or(0.0, |modem| modem.rate.bits_per_sec() as f64);
-            let steps = changes.shares.iter().map(|(from, shares)| RateStep {
-                at: at(*from),
-                to: Rate::from_bits_per_sec((rate * shares[way]) as u64).unwrap_or(NOTHING),
-            });
-            steps.collect()
-        };
-        let mut drawn = Self {
-            rate_profile: None,
-            steps_up: steps(0, self.modem_up),
-            steps_down: steps(1, self.modem_down),
-            steps_delay: changes
-                .delays
-                .iter()
-                .map(|(from, ms)| DelayStep {
-                    at: at(*from),
-                    to: at(ms / 1e3),
-                })
-                .collect(),
-            ..self.clone()
-        };
-        if let (RateProfile::Docsis, Some(modem)) = (rate_profile, &mut drawn.modem_up) {
-            modem.grant.get_or_insert(RttRange {
-                min: Duration::from_millis(2),
-                max: Duration::from_millis(6),
-            });
-        }
-        Some(drawn)
-    }
-}
+use asymq_core::units::{Duration, suggestion};
 
 impl ListedFlow {
     /// Returns a copy of the scenario in which this flow's values replace the common values.

@@ -18,19 +18,6 @@ pub struct WebLoad {
     pub shape: f64,
 }
 
-impl WebLoad {
-    /// Returns the size of a transfer in bytes. The probability of a larger size is `1 - u`; 0 <= `u` < 1.
-    pub fn size(&self, u: f64) -> f64 {
-        let least = self.mean_size.0 as f64 * (self.shape - 1.0) / self.shape;
-        least * libm::pow(1.0 - u, -1.0 / self.shape)
-    }
-
-    /// Returns the time in s to the next arrival. The probability of a longer time is `1 - u`.
-    pub fn gap(&self, u: f64) -> f64 {
-        -libm::log(1.0 - u) / self.per_second
-    }
-}
-
 const WEB_FORM: &str =
     "write it like down:1:30kb:1.3 (direction, transfers per second, mean size, Pareto shape)";
 
@@ -79,14 +66,6 @@ pub struct OnOff {
     pub on: Duration,
     /// Mean length of an off period.
     pub off: Duration,
-}
-
-impl OnOff {
-    /// Returns the length of a period with the mean `mean`. The probability of a longer period is `1 - u`.
-    pub fn period(mean: Duration, u: f64) -> Duration {
-        let nanos = -libm::log(1.0 - u) * mean.as_nanos() as f64;
-        Duration::from_nanos((nanos as u64).max(1))
-    }
 }
 
 const ON_OFF_FORM: &str = "write it like 200kbit:500ms:500ms (rate, mean time on, mean time off)";
@@ -148,15 +127,5 @@ mod tests {
         let on_off = |text: &str| text.parse::<OnOff>().unwrap_err();
         assert!(on_off("200kbit:0s:1s").starts_with("0s: out of range"));
         assert!(on_off("200kbit").starts_with("write it like"));
-    }
-
-    #[test]
-    fn a_size_has_the_pareto_quantiles_of_its_mean_and_shape() {
-        // Minimum 30 000 * 0.5 / 1.5 = 10 000; the median is 2^(1/1.5) times that.
-        let web: WebLoad = "down:2:30000b:1.5".parse().unwrap();
-        assert!((web.size(0.0) - 10_000.0).abs() < 1e-6);
-        assert!((web.size(0.5) - 10_000.0 * 2f64.powf(1.0 / 1.5)).abs() < 1e-6);
-        // Exponential with mean 0.5 s.
-        assert!((web.gap(0.5) - 0.5 * 2f64.ln()).abs() < 1e-12);
     }
 }

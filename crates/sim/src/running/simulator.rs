@@ -57,7 +57,7 @@ impl<'a> Simulator<'a> {
         seed: u64,
         options: RunOptions<'_>,
     ) -> Result<Run, SimError> {
-        let drawn = scenario.drawn(seed);
+        let drawn = asymq_links::drawn(scenario, seed);
         let scenario = drawn.as_ref().unwrap_or(scenario);
         let models = self.models(scenario)?;
         let model = &models.common;

@@ -24,7 +24,7 @@ impl<'a> Steps<'a> {
     /// # Errors
     /// See [`Simulator::run`](crate::Simulator::run).
     pub fn new(scenario: &Scenario, seed: u64, options: RunOptions<'a>) -> Result<Self, SimError> {
-        let drawn = scenario.drawn(seed);
+        let drawn = asymq_links::drawn(scenario, seed);
         let scenario = drawn.as_ref().unwrap_or(scenario);
         let models = STANDARD.models(scenario)?;
         let mut run = Stepped::new(STANDARD.full, scenario, models, seed, options)?;

@@ -1,5 +1,6 @@
 //! On/off applications, and sources of short transfers.
 
+use asymq_core::units::Duration;
 use asymq_scenario::{Draw, OnOff, Source, WebLoad, uniform};
 
 /// Sequence of random numbers for one source.
@@ -44,15 +45,31 @@ impl Web {
         web
     }
 
+    /// Returns the time in s to the next arrival. The probability of a longer time is `1 - u`.
+    fn gap(&self, u: f64) -> f64 {
+        -libm::log(1.0 - u) / self.load.per_second
+    }
+
+    /// Returns the size of a transfer in bytes. The probability of a larger size is `1 - u`; 0 <= `u` < 1.
+    fn size(&self, u: f64) -> f64 {
+        let WebLoad {
+            mean_size, shape, ..
+        } = self.load;
+        let least = mean_size.0 as f64 * (shape - 1.0) / shape;
+        least * libm::pow(1.0 - u, -1.0 / shape)
+    }
+
     /// Draws the time of the next transfer.
     pub(crate) fn wait(&mut self) {
-        let gap = self.load.gap(self.stream.draw());
+        let u = self.stream.draw();
+        let gap = self.gap(u);
         self.next = self.next.saturating_add((gap * 1e9) as u64 + 1);
     }
 
     /// Draws the size of a transfer in segments of `mss` bytes.
     pub(crate) fn segments(&mut self, mss: u32) -> u64 {
-        let bytes = self.load.size(self.stream.draw());
+        let u = self.stream.draw();
+        let bytes = self.size(u);
         // No run can carry more.
         ((bytes / f64::from(mss)) as u64 + 1).min(1 << 40)
     }
@@ -157,8 +174,8 @@ impl OnOffApp {
         while next >= self.off_at {
             // The rest of the interval passes in the next on period.
             let left = next - self.off_at;
-            let off = OnOff::period(self.pattern.off, self.stream.draw());
-            let on_at = self.off_at.saturating_add(off.as_nanos());
+            let off = period(self.pattern.off, self.stream.draw());
+            let on_at = self.off_at.saturating_add(off);
             self.turn_on(on_at);
             next = on_at.saturating_add(left);
         }
@@ -166,9 +183,15 @@ impl OnOffApp {
     }
 
     fn turn_on(&mut self, at: u64) {
-        let on = OnOff::period(self.pattern.on, self.stream.draw());
-        self.off_at = at.saturating_add(on.as_nanos());
+        let on = period(self.pattern.on, self.stream.draw());
+        self.off_at = at.saturating_add(on);
     }
+}
+
+/// Returns the length in ns of a period with this mean. The probability of a longer period is `1 - u`.
+fn period(mean: Duration, u: f64) -> u64 {
+    let nanos = -libm::log(1.0 - u) * mean.as_nanos() as f64;
+    (nanos as u64).max(1)
 }
 
 #[cfg(test)]
@@ -199,6 +222,17 @@ mod tests {
         assert!((mean_square - 0.02).abs() < 0.002, "{mean_square}");
         let share = f64::from(above) / f64::from(arrivals);
         assert!((share - 0.25).abs() < 0.015, "{share}");
+    }
+
+    #[test]
+    fn a_size_has_the_pareto_quantiles_of_its_mean_and_shape() {
+        // Minimum 30 000 * 0.5 / 1.5 = 10 000; the median is 2^(1/1.5) times that.
+        let load = "down:2:30000b:1.5".parse().unwrap();
+        let web = Web::new(load, Stream::new(1, Source::Web(0)));
+        assert!((web.size(0.0) - 10_000.0).abs() < 1e-6);
+        assert!((web.size(0.5) - 10_000.0 * 2f64.powf(1.0 / 1.5)).abs() < 1e-6);
+        // Exponential with mean 0.5 s.
+        assert!((web.gap(0.5) - 0.5 * 2f64.ln()).abs() < 1e-12);
     }
 
     #[test]
