@@ -94,14 +94,11 @@ impl BadArgument {
                 unknown("unknown argument", near)
             }
             ErrorKind::InvalidSubcommand => {
-                let names = command.get_subcommands().map(Command::get_name);
-                let own = || {
-                    Some(format!(
-                        "`{}`",
-                        list(error, ContextKind::SuggestedSubcommand).pop()?
-                    ))
-                };
-                let near = nearest(&argument, names).or_else(own);
+                let names = || command.get_subcommands().map(Command::get_name);
+                let is_like =
+                    |name: &&str| argument.starts_with(name) || name.starts_with(&argument);
+                let like = || Some(format!("`{}`", names().find(is_like)?));
+                let near = nearest(&argument, names()).or_else(like);
                 unknown("unknown command", near.map(|near| format!(" {near}")))
             }
             ErrorKind::ArgumentConflict

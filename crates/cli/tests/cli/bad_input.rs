@@ -190,6 +190,7 @@ const REFUSALS: &[(&str, &str)] = &[
         "--data-per-ack x: not a number; write it like 2",
     ),
     ("simulate", "simulate: unknown command; did you mean `sim`?"),
+    ("meas", "meas: unknown command; did you mean `measure`?"),
     (
         "gateway --wna eth0",
         "--wna: unknown argument; did you mean `--wan`?",
