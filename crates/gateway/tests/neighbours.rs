@@ -23,7 +23,7 @@ const UP: &str = "2mbit";
 const DOWN: &str = "40mbit";
 /// Transmission time of a packet at the uplink.
 const PACKET: Duration = Duration::from_micros(6_056);
-/// Start of the flood, when the download has reached its rate; next, the end of the test.
+/// Start of the flood, when the download has reached its rate. [`END`] is the end of the test.
 const CALM: Duration = Duration::from_secs(3);
 const END: Duration = Duration::from_secs(6);
 const CALL_INTERVAL: Duration = Duration::from_millis(20);

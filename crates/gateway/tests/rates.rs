@@ -30,7 +30,7 @@ fn a_gateway_learns_the_rate_of_the_modem_behind_it_and_keeps_its_queue_short() 
     panic!("{ATTEMPTS} attempts failed");
 }
 
-/// Makes a gateway learn the rates of a line of 8 and then 4 Mbit/s. Returns the errors of the learnt rates.
+/// Makes a gateway learn the rates of a line of 8 and then 4 Mbit/s. An error contains the values found.
 fn learn(place: &Place) -> Result<(), String> {
     place.add_line();
     let config = |lan: &str, wan: &str, link| GatewayConfig {

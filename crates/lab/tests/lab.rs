@@ -215,7 +215,7 @@ fn udp_has_its_rate_and_its_schedule() {
     };
     let Some(run) = run(args) else { return };
     let (up, down) = (run.summary.up.utilization, run.summary.down.utilization);
-    // One packet is 0.012; a late sender moves some packets over the ends of the interval.
+    // An uplink packet is 0.003; a late sender moves some packets over the ends of the interval.
     assert!((up - 0.205).abs() < 0.05, "{up}"); // the probe adds 0.005
     assert!((down - 0.1).abs() < 0.03, "{down}"); // half of the time after warm-up
     assert_eq!(run.summary.up.dropped, 0.0);

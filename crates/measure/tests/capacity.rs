@@ -407,7 +407,7 @@ mod https {
         // Handshake and request of each new connection are about 1 kB.
         let opened = tested.up.responsiveness.unwrap().foreign.probes + 4;
         let payload = payload - 8e3 * opened as f64 / (to - from);
-        // TLS records and HTTP/2 frames with 3000 bytes have 31 more.
+        // TLS and HTTP/2 add 31 bytes to each 3000 bytes of data.
         let truth = payload * 3000.0 / 3031.0;
         let rate = tested.up.rate.up;
         println!(
