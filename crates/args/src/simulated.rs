@@ -23,7 +23,7 @@ settings! {
         pub sack: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use SACK, and recover losses by RACK-TLP (RFC 8985) and PRR (RFC 9937) [default: true with {}, otherwise false]", Tcp::has_sack_by_default));
         /// Use TCP timestamps (RFC 7323), which take 12 bytes of each segment and ACK [default: true with linux, otherwise false].
         pub timestamps: Option<bool> = "true|false";
-        /// Grow the congestion window by the bytes that an ACK acknowledges (RFC 3465), at most by 2 segments; linux has no such maximum [default: true with linux, otherwise false].
+        /// Grow the congestion window by the bytes that an ACK acknowledges (RFC 3465), by at most 2 segments per ACK; linux has no such maximum [default: true with linux, otherwise false].
         pub byte_counting: Option<bool> = "true|false";
         /// ECN at the hosts.
         pub tcp_ecn: Option<bool> = "true|false", arg |arg| arg.help(of_tcp("Use ECN at the hosts (RFC 3168; RFC 8257 with dctcp) [default: true with {}, otherwise false]", Tcp::needs_ecn));
@@ -53,7 +53,7 @@ settings! {
         pub steps_up: Vec<RateStep> = "STEP";
         /// Change of the downlink's rate, written like --steps-up; repeatable.
         pub steps_down: Vec<RateStep> = "STEP";
-        /// Mahimahi trace of the uplink: each line is a time in ms at which 1500 bytes can leave; the trace repeats at its end. The discipline assumes the rate --up [default: the trace's mean rate].
+        /// Mahimahi trace of the uplink: each line is a time in ms at which 1500 bytes can leave; at its end the trace starts again. The discipline assumes the rate --up [default: the trace's mean rate].
         pub trace_up: Option<PathBuf> = "FILE";
         /// Mahimahi trace of the downlink, used like --trace-up.
         pub trace_down: Option<PathBuf> = "FILE";

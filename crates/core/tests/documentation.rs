@@ -12,8 +12,8 @@ const HEAD: &str = "\
 Generated from the catalog in `crates/core/src/catalog`. [mechanisms.md](../notes/mechanisms.md) explains our reading of the
 papers. [papers.md](../notes/papers.md) is the bibliography.
 
-A discipline is a combination of parts. A flag like `--ack-queue sad` or `--service wrr` replaces one part. A parameter that no
-part of the discipline has is ignored. A result lists all parts and parameters of its run.
+A discipline is a combination of parts. A flag such as `--service wrr` replaces one part. asymq ignores a parameter that no part of
+the discipline has. A result lists all parts and parameters of its run.
 
 Some defaults are safer than the papers' values, or work better;
 [mechanisms.md](../notes/mechanisms.md#to-the-letter-or-by-default) lists both.

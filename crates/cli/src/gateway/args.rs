@@ -299,7 +299,7 @@ settings! {
         pub(crate) mss: Option<Bytes> = "SIZE", arg |arg| arg.help_heading("Headend");
         /// Bytes that the link adds to a packet: a number, or one or more of tc-cake's keywords, for example docsis, ethernet, pppoe-ptm, or pppoe-vcmux ether-vlan [default: the Ethernet header].
         pub(crate) overhead: Vec<String> = "N|WORD", read overhead_words, arg |arg| arg.num_args(1..).allow_negative_numbers(true).help_heading("Link layer");
-        /// Minimum number of bytes that a packet takes on the link [default: none; some words of --overhead set it].
+        /// Minimum number of bytes that a packet takes on the link [default: none; some keywords of --overhead set it].
         pub(crate) mpu: Option<u32> = "N", arg |arg| arg.help_heading("Link layer");
         /// Count each packet as whole ATM cells of 53 bytes (ADSL) [default: false].
         pub(crate) atm: Option<bool> = "true|false", arg |arg| arg.conflicts_with("ptm").help_heading("Link layer");

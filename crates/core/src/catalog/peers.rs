@@ -34,7 +34,7 @@ parameters! {
     pub(super) ISOLATION: Isolation = "isolation", "triple-isolate",
         "Fairness between flows, hosts or both, as a keyword of tc-cake(8) (CAKE and asymq)";
     ACK_FILTER: Option<CakeAckFilter> = "ack-filter", "no-ack-filter", "CAKE's ACK filter, as a keyword of tc-cake(8)";
-    MEMLIMIT: Bytes = "memlimit", "4mb, or four cake-rtt at the link's rate",
+    MEMLIMIT: Bytes = "memlimit", "4mb, or four cake-rtt at the link's rate if that is more",
         "Maximum backlog of all queues of CAKE, in bytes on the link", within Kind::Size(1, 1 << 32),
         computed memory;
     TUPDATE: Duration = "tupdate", "16ms", "Interval at which DualPI2 updates its drop probability", within Kind::Period;
