@@ -135,11 +135,11 @@ function showTables() {
 const WHY = {
   start: 'nothing was measured yet',
   queue: 'a queue built up in the line behind the shaper',
-  search: 'no queue in the line while packets wait: a higher rate is tried',
-  idle: 'no packets wait, so that nothing is learnt',
+  search: 'packets wait in the shaper and none in the line: a higher rate is tried',
+  idle: 'no packets wait in the shaper, so nothing is learnt',
   blind: 'no readable packet arrived',
   path: 'the path became longer, without a queue',
-  delivered: 'it stays above the delivered rate',
+  delivered: 'the rate stays above the delivered rate',
 };
 
 // Latest changes of a learnt rate by at least 2 %, and changes of settings.
