@@ -91,7 +91,7 @@ fn faster_than_link(flag: &str, rate: Rate, name: &str) -> Option<Finding> {
         Finding::wrong(
             &format!("{flag} {rate}"),
             format!("{name} runs at {link}, so the queue builds up in its driver"),
-            "give 95 % of the measured rate, or check cable and port",
+            "use 95 % of the measured rate, or check the cable and the port",
         )
     })
 }
@@ -102,7 +102,7 @@ fn overhead(link: &LinkArgs) -> Option<Finding> {
         return None;
     }
     let remedy =
-        "give docsis for cable, pppoe-ptm for VDSL2, pppoe-vcmux for ADSL, ethernet for fibre";
+        "use docsis for cable, pppoe-ptm for VDSL2, pppoe-vcmux for ADSL, ethernet for fibre";
     let code = match (link.atm, link.ptm) {
         (Some(true), _) => "ATM cells are",
         (_, Some(true)) => "PTM is",

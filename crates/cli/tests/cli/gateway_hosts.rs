@@ -573,7 +573,7 @@ fn check_names_every_fault_with_a_remedy() {
         "wrong: --up 20gbit: lan runs at 10gbit, so the queue builds up in its driver; ",
         "wrong: --up 20gbit: wan runs at 10gbit, ",
         "wrong: --lan, --wan: longer frames are lost, because the MTUs differ: lan 1500, wan 1400; ",
-        "wrong: --overhead: ATM cells are counted, but not the bytes that the line adds to a packet; give docsis for ",
+        "wrong: --overhead: ATM cells are counted, but not the bytes that the line adds to a packet; use docsis for ",
     ] {
         assert!(
             found.iter().any(|line| line.starts_with(start)),

@@ -274,7 +274,7 @@ impl Link {
             let _ = writeln!(text, "  {option:<width$}  {flag}");
         }
         for (reason, options) in &self.left {
-            text += &output::wrapped(&format!("- omitted, {reason}: {}", options.join(", ")), 80);
+            text += &output::wrapped(&format!("- omitted ({reason}): {}", options.join(", ")), 80);
         }
         text
     }
@@ -354,7 +354,7 @@ mod tests {
         for key in ["qdisc cake", "itarget auto", "brand_new 7", "enabled 1"] {
             assert!(text.contains(key), "{key}: {text}");
         }
-        assert!(text.contains("omitted, unknown: brand_new 7"), "{text}");
+        assert!(text.contains("omitted (unknown): brand_new 7"), "{text}");
     }
 
     #[test]

@@ -137,7 +137,7 @@ const WHY = {
   queue: 'a queue built up in the line behind the shaper',
   search: 'packets wait in the shaper and none in the line: a higher rate is tried',
   idle: 'no packets wait in the shaper, so nothing is learnt',
-  blind: 'no readable packet arrived',
+  blind: 'no packet that shows a delay arrived',
   path: 'the path became longer, without a queue',
   delivered: 'the rate stays above the delivered rate',
 };
