@@ -11,7 +11,7 @@ use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::str::ParseBoolError;
 
 /// An invalid argument, with a valid form.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadArgument {
     /// The flag as typed, or the name of a positional argument; empty if the error is not about one argument.
     pub argument: String,
@@ -56,6 +56,8 @@ impl fmt::Display for BadArgument {
         f.write_str(&self.message)
     }
 }
+
+impl Error for BadArgument {}
 
 impl From<ConfigError> for BadArgument {
     /// Reports an invalid parameter of a discipline as an invalid flag.

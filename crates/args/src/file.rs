@@ -9,8 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// An invalid key of a scenario file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError {
     /// Offset in the file, in bytes.
     pub offset: usize,
@@ -19,10 +18,9 @@ pub struct KeyError {
 }
 
 /// A scenario or an experiment that cannot be run.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum ScenarioError {
     /// The file cannot be read.
-    #[error("{}: cannot be read", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -30,7 +28,6 @@ pub enum ScenarioError {
         source: std::io::Error,
     },
     /// A line of the file is invalid.
-    #[error("{}:{line}: {message}", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -40,8 +37,19 @@ pub enum ScenarioError {
         message: String,
     },
     /// A flag's value is invalid.
-    #[error(transparent)]
-    Value(#[from] BadArgument),
+    Value(BadArgument),
+}
+
+asymq_core::error_texts!(ScenarioError {
+    Self::Read { path, source } => ("{}: cannot be read", path.display()) from source,
+    Self::File { path, line, message } => ("{}:{line}: {message}", path.display()),
+    Self::Value(error) => ("{error}") from error,
+});
+
+impl From<BadArgument> for ScenarioError {
+    fn from(error: BadArgument) -> Self {
+        Self::Value(error)
+    }
 }
 
 impl KeyError {

@@ -1,4 +1,4 @@
-//! Enums whose variants have names.
+//! Enums whose variants have names, and errors with texts.
 
 /// Declares an enum whose variants have names in flags, files, JSON and metrics. `in` also gives each variant the name
 /// of a control variable, with a prefix.
@@ -66,6 +66,26 @@ macro_rules! read_by_name {
             fn from_str(name: &str) -> Result<Self, Self::Err> {
                 let found = Self::ALL.into_iter().find(|one| one.name() == name);
                 found.ok_or($error)
+            }
+        }
+    };
+}
+
+/// Makes a type an error. Each pattern has a text, and a cause after `from`.
+#[macro_export]
+macro_rules! error_texts {
+    ($error:ty { $($pattern:pat => ($($text:tt)+) $(from $cause:ident)?,)+ }) => {
+        #[allow(unused_variables)]
+        impl core::fmt::Display for $error {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                match self { $($pattern => write!(f, $($text)+),)+ }
+            }
+        }
+
+        #[allow(unused_variables)]
+        impl core::error::Error for $error {
+            fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+                match self { $($pattern => None$(.or(Some($cause as _)))?,)+ }
             }
         }
     };

@@ -20,15 +20,18 @@ pub struct Changer {
 }
 
 /// Reason why a change failed. The gateway keeps its settings.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeError {
     /// The new disciplines cannot be built.
-    #[error(transparent)]
-    Link(#[from] LinkError),
+    Link(LinkError),
     /// The gateway has stopped.
-    #[error("the gateway has stopped")]
     Stopped,
 }
+
+asymq_core::error_texts!(ChangeError {
+    Self::Link(error) => ("{error}") from error,
+    Self::Stopped => ("the gateway has stopped"),
+});
 
 impl Changer {
     /// Returns a handle and the receiving end of its channel, for the gateway.
@@ -44,7 +47,7 @@ impl Changer {
 
     /// Builds `config` on the calling thread, and waits until the gateway uses it. Then frees the replaced parts.
     pub fn change(&self, config: &LinkConfig) -> Result<Handover, ChangeError> {
-        let link = config.build(self.catalog)?;
+        let link = config.build(self.catalog).map_err(ChangeError::Link)?;
         let (done, answer) = mpsc::channel();
         let sent = self.requests.send((link, done));
         sent.map_err(|_| ChangeError::Stopped)?;

@@ -44,14 +44,17 @@ pub struct LinkConfig {
 }
 
 /// A stage that cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{direction}: {source}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkError {
     /// `uplink` or `downlink`.
     pub direction: &'static str,
     /// Cause of the error.
     pub source: BuildError,
 }
+
+asymq_core::error_texts!(LinkError {
+    Self { direction, source } => ("{direction}: {source}") from source,
+});
 
 impl LinkError {
     /// Returns a function that adds `direction` to the error of a stage.

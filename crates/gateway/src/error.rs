@@ -3,13 +3,11 @@ use crate::port::PortError;
 use std::io;
 
 /// Reason why a gateway cannot start or continue. The text is one line that names the flag or the direction.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum GatewayError {
     /// Both flags name one interface.
-    #[error("--wan {0}: the same interface as --lan; a bridge needs two")]
     SameInterface(String),
     /// An interface cannot be opened.
-    #[error("{flag} {source}")]
     Port {
         /// Flag that names the interface.
         flag: &'static str,
@@ -17,10 +15,8 @@ pub enum GatewayError {
         source: PortError,
     },
     /// A discipline cannot be built.
-    #[error(transparent)]
-    Link(#[from] LinkError),
+    Link(LinkError),
     /// An output (metrics, page, control socket) cannot be served, or no gateway answers at the socket.
-    #[error("{flag}: {source}")]
     Output {
         /// The flag with its value.
         flag: String,
@@ -28,10 +24,8 @@ pub enum GatewayError {
         source: io::Error,
     },
     /// The running gateway refused a change.
-    #[error("{0}")]
     Refused(String),
     /// A system call failed.
-    #[error("{action}: {source}")]
     System {
         /// Action that failed.
         action: &'static str,
@@ -39,6 +33,15 @@ pub enum GatewayError {
         source: io::Error,
     },
 }
+
+asymq_core::error_texts!(GatewayError {
+    Self::SameInterface(name) => ("--wan {name}: the same interface as --lan; a bridge needs two"),
+    Self::Port { flag, source } => ("{flag} {source}") from source,
+    Self::Link(error) => ("{error}") from error,
+    Self::Output { flag, source } => ("{flag}: {source}") from source,
+    Self::Refused(text) => ("{text}"),
+    Self::System { action, source } => ("{action}: {source}") from source,
+});
 
 impl GatewayError {
     /// Returns a function that adds `action` to the error of a system call.

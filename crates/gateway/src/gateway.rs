@@ -107,7 +107,7 @@ impl Gateway {
         config: &GatewayConfig,
         host: &HostOptions,
     ) -> Result<Self, GatewayError> {
-        let link = config.link.build(catalog)?;
+        let link = config.link.build(catalog).map_err(GatewayError::Link)?;
         config.check_interfaces()?;
         let links = Self::open_links(config, host);
         let restored = host.state.as_deref().map(restore_killed);
@@ -172,7 +172,8 @@ impl Gateway {
     /// Allocates flow counters. They count only when the returned handle requests it.
     pub(crate) fn count_flows(&mut self) -> Result<FlowRequests, GatewayError> {
         let requests = FlowRequests::default();
-        let flows = FlowCounters::new(requests.clone()).map_err(LinkError::of("flows"))?;
+        let flows = FlowCounters::new(requests.clone()).map_err(LinkError::of("flows"));
+        let flows = flows.map_err(GatewayError::Link)?;
         self.forwarder.flows = Some(flows);
         Ok(requests)
     }

@@ -34,13 +34,16 @@ pub struct Port {
 }
 
 /// Reason why an interface cannot be opened.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name}: {text}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortError {
     name: String,
     kind: PortErrorKind,
     text: String,
 }
+
+asymq_core::error_texts!(PortError {
+    Self { name, text, .. } => ("{name}: {text}"),
+});
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortErrorKind {

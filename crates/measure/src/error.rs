@@ -3,11 +3,10 @@
 use std::io;
 
 /// Reason why a line could not be measured.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum MeasureError {
     /// A system call failed.
-    #[error("{doing}: {source}")]
     System {
         /// The activity that failed.
         doing: String,
@@ -15,7 +14,6 @@ pub enum MeasureError {
         source: io::Error,
     },
     /// The server refuses to measure, or uses another protocol.
-    #[error("{server}: {message}")]
     Protocol {
         /// Address of the server.
         server: String,
@@ -23,9 +21,14 @@ pub enum MeasureError {
         message: String,
     },
     /// The caller requested a stop.
-    #[error("interrupted")]
     Interrupted,
 }
+
+asymq_core::error_texts!(MeasureError {
+    Self::System { doing, source } => ("{doing}: {source}") from source,
+    Self::Protocol { server, message } => ("{server}: {message}"),
+    Self::Interrupted => ("interrupted"),
+});
 
 impl MeasureError {
     pub(crate) fn protocol(server: &str, message: &str) -> Self {
