@@ -68,7 +68,7 @@ fn learn(place: &Place) -> Result<(), String> {
         };
         home.wait_for("the first queue", |now| rate(now) < 12.0);
         let now = home.stats.latest();
-        assert_eq!(now.up.capacity as f64, rate(&now) * 1e6);
+        assert_eq!(now.up.capacity as f64, (rate(&now) * 1e6).round());
         thread::sleep(Duration::from_millis(500).into());
         let first = observe();
         line.changer.change(&modem("4mbit")).unwrap();
