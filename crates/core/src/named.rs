@@ -90,3 +90,5 @@ macro_rules! error_texts {
         }
     };
 }
+
+pub(crate) use read_by_name;

@@ -1,7 +1,8 @@
 //! Numbers as netlink attributes, in native byte order.
 
-use super::statistics::{self, Unit};
-use super::{ATTRIBUTES, COUNT, Numbers, VERSION, Width, id, ids};
+use crate::ids::{self, ATTRIBUTES, COUNT, VERSION, Width, id};
+use crate::numbers::Numbers;
+use crate::statistics::{self, Unit};
 use alloc::format;
 use alloc::vec::Vec;
 

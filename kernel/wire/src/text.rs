@@ -1,7 +1,8 @@
 //! Converts arguments of `tc` to numbers, and back.
 
 use crate::encoding::{self, limit_from_number, limit_number};
-use crate::{Numbers, id, ids, names};
+use crate::ids::{self, id, names};
+use crate::numbers::Numbers;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

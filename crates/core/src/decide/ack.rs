@@ -53,9 +53,7 @@ crate::named! {
 impl Unfiltered {
     /// Returns the group whose counter is this control variable, if any.
     pub fn counted_by(variable: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|unfiltered| unfiltered.variable() == variable)
+        Self::ALL.into_iter().find(|one| one.variable() == variable)
     }
 }
 

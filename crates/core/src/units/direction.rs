@@ -14,7 +14,7 @@ crate::named! {
     }
 }
 
-crate::read_by_name!(Direction, "unknown; use up or down");
+crate::named::read_by_name!(Direction, "unknown; use up or down");
 
 impl Direction {
     /// Returns the opposite direction.

@@ -14,7 +14,7 @@
 
 mod qlog;
 
-pub use qlog::{Counts, Reader};
+pub use qlog::{Counts, Reader, Seen};
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, Write as _};
@@ -47,16 +47,6 @@ pub struct Flow {
     pub port: u16,
     pub start: Duration,
     pub seen: Arc<Mutex<Seen>>,
-}
-
-/// This side's measurements of a flow.
-#[derive(Default)]
-pub struct Seen {
-    received: u64,
-    /// Time of the latest data, and the longest time without data.
-    delivered_at: Option<Instant>,
-    longest_stall: Duration,
-    pub counts: Counts,
 }
 
 impl Plan {
@@ -156,18 +146,6 @@ impl Plan {
             let _ = writeln!(out, ",\"lost\":{lost:?},\"received\":{received:?}}}");
         }
         let _ = std::io::stdout().write_all(out.as_bytes());
-    }
-}
-
-impl Seen {
-    /// Counts data that the application read.
-    pub fn deliver(&mut self, now: Instant, bytes: usize) {
-        if self.counts.warm.is_some_and(|warm| now > warm) {
-            self.received += bytes as u64;
-            let longest_stall = now.saturating_duration_since(self.delivered_at.unwrap_or(now));
-            self.longest_stall = self.longest_stall.max(longest_stall);
-            self.delivered_at = Some(now);
-        }
     }
 }
 

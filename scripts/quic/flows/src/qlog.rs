@@ -1,9 +1,30 @@
-//! Counters of a connection, read from its qlog while the stack writes it.
+//! Measurements of a flow, and its counters, read from its qlog while the stack writes it.
 
-use super::Seen;
 use std::io;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// This side's measurements of a flow.
+#[derive(Default)]
+pub struct Seen {
+    pub(crate) received: u64,
+    /// Time of the latest data, and the longest time without data.
+    pub(crate) delivered_at: Option<Instant>,
+    pub(crate) longest_stall: Duration,
+    pub counts: Counts,
+}
+
+impl Seen {
+    /// Counts data that the application read.
+    pub fn deliver(&mut self, now: Instant, bytes: usize) {
+        if self.counts.warm.is_some_and(|warm| now > warm) {
+            self.received += bytes as u64;
+            let longest_stall = now.saturating_duration_since(self.delivered_at.unwrap_or(now));
+            self.longest_stall = self.longest_stall.max(longest_stall);
+            self.delivered_at = Some(now);
+        }
+    }
+}
 
 /// Counters of a connection. Only 1-RTT packets count.
 #[derive(Default)]
