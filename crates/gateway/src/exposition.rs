@@ -1,50 +1,7 @@
-use crate::snapshot::{ClassSnapshot, DirectionSnapshot, Snapshot};
+use crate::snapshot::{DirectionSnapshot, OF_CLASSES, OF_DIRECTIONS, Snapshot};
 use asymq_core::ack::Unfiltered;
 use asymq_core::{Fate, Reason};
 use std::fmt::Write;
-
-/// Metrics per direction: name, help, value.
-const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 4] = [
-    (
-        "capacity_bytes_per_second",
-        "Rate of the shaper, configured or learnt.",
-        |of| of.capacity as f64 / 8.0,
-    ),
-    (
-        "acknowledged_bytes_total",
-        "Bytes of sent TCP payload that receivers acknowledged.",
-        |of| of.acknowledged as f64,
-    ),
-    (
-        "regenerated_acks_total",
-        "ACKs that this gateway regenerated as a headend.",
-        |of| of.regenerated as f64,
-    ),
-    (
-        "data_bytes_per_ack",
-        "Bytes of TCP data sent in the other direction for each ACK sent in this direction, over the last interval.",
-        |of| of.data_bytes_per_ack,
-    ),
-];
-
-/// Metrics per class of traffic in a direction.
-const OF_CLASSES: [Metric<ClassSnapshot>; 5] = [
-    ("packets_total", "Packets sent.", |of| of.packets as f64),
-    ("bytes_total", "Bytes sent, as charged to the link.", |of| {
-        of.bytes as f64
-    }),
-    ("backlog_packets", "Packets in the queue.", |of| {
-        of.backlog_packets.into()
-    }),
-    ("backlog_bytes", "Bytes in the queue.", |of| {
-        of.backlog_bytes as f64
-    }),
-    (
-        "marked_packets_total",
-        "Packets sent with a congestion mark that the discipline set.",
-        |of| of.marked as f64,
-    ),
-];
 
 /// Metrics per class and reason.
 const OF_FATES: [(Fate, &str, &str); 2] = [
@@ -61,8 +18,6 @@ const OF_FATES: [(Fate, &str, &str); 2] = [
 ];
 
 const KEPT: &str = "ACKs that the ACK filter kept although a later ACK of their flow was queued, by the rule that kept them.";
-
-type Metric<T> = (&'static str, &'static str, fn(&T) -> f64);
 
 /// Returns the snapshot in Prometheus' text format, in base units.
 pub fn exposition(snapshot: &Snapshot) -> String {
@@ -168,13 +123,10 @@ impl Page {
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
-        let labels = labels.iter();
-        let labels: Vec<String> = labels
-            .map(|(label, of)| format!("{label}=\"{of}\""))
-            .collect();
-        let labels = match labels.is_empty() {
-            true => String::new(),
-            false => format!("{{{}}}", labels.join(",")),
+        let labels = labels.iter().map(|(label, of)| format!("{label}=\"{of}\""));
+        let labels = match labels.collect::<Vec<_>>().join(",") {
+            none if none.is_empty() => none,
+            labels => format!("{{{labels}}}"),
         };
         let _ = writeln!(self.0, "asymq_{name}{labels} {value}");
     }

@@ -71,6 +71,33 @@ pub struct DirectionSnapshot {
     pub control: BTreeMap<&'static str, f64>,
 }
 
+/// A metric for Prometheus: name, help, value in base units.
+pub(crate) type Metric<T> = (&'static str, &'static str, fn(&T) -> f64);
+
+/// Metrics per direction.
+pub(crate) const OF_DIRECTIONS: [Metric<DirectionSnapshot>; 4] = [
+    (
+        "capacity_bytes_per_second",
+        "Rate of the shaper, configured or learnt.",
+        |of| of.capacity as f64 / 8.0,
+    ),
+    (
+        "acknowledged_bytes_total",
+        "Bytes of sent TCP payload that receivers acknowledged.",
+        |of| of.acknowledged as f64,
+    ),
+    (
+        "regenerated_acks_total",
+        "ACKs that this gateway regenerated as a headend.",
+        |of| of.regenerated as f64,
+    ),
+    (
+        "data_bytes_per_ack",
+        "Bytes of TCP data sent in the other direction for each ACK sent in this direction, over the last interval.",
+        |of| of.data_bytes_per_ack,
+    ),
+];
+
 impl DirectionSnapshot {
     /// Waiting packets of all classes.
     pub const fn backlog_packets(&self) -> u32 {
@@ -126,6 +153,25 @@ pub struct ClassSnapshot {
     /// 99th percentile of the round-trip time.
     pub round_trip_p99_ms: f64,
 }
+
+/// Metrics per class of traffic in a direction.
+pub(crate) const OF_CLASSES: [Metric<ClassSnapshot>; 5] = [
+    ("packets_total", "Packets sent.", |of| of.packets as f64),
+    ("bytes_total", "Bytes sent, as charged to the link.", |of| {
+        of.bytes as f64
+    }),
+    ("backlog_packets", "Packets in the queue.", |of| {
+        of.backlog_packets.into()
+    }),
+    ("backlog_bytes", "Bytes in the queue.", |of| {
+        of.backlog_bytes as f64
+    }),
+    (
+        "marked_packets_total",
+        "Packets sent with a congestion mark that the discipline set.",
+        |of| of.marked as f64,
+    ),
+];
 
 impl ClassSnapshot {
     /// Packets arrived, including regenerated ACKs.

@@ -2,6 +2,7 @@
 //! `docs/reference/metrics.md` lists them: `ASYMQ_DOCS=write cargo test -p asymq-gateway --test all packaging`.
 
 use asymq_gateway::{Snapshot, exposition};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
@@ -87,12 +88,12 @@ fn every_metric_and_label_of_dashboard_and_alerts_is_served() {
 #[test]
 fn the_dashboard_shows_every_metric() {
     let text = fs::read_to_string(format!("{FOLDER}{DASHBOARD}")).unwrap();
-    let dashboard: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let text = dashboard.to_string();
-    for name in served().keys() {
-        let bytes = name == "asymq_backlog_bytes";
-        assert!(bytes || text.contains(name.as_str()), "{name}");
-    }
+    let dashboard: Value = serde_json::from_str(&text).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let all = r#"{__name__=~"asymq.+", instance="$instance"}"#;
+    let shows_all = |panel: &Value| panel["targets"][0]["expr"] == all;
+    assert!(panels.iter().any(shows_all));
+    assert!(served().keys().all(|name| name.starts_with("asymq_")));
 }
 
 /// Values of the label `reason`, with their meanings.
@@ -159,7 +160,7 @@ fn reference() -> String {
         text += &format!("| `{reason}` | {meaning} |\n");
     }
     text += "\nThe counts of kept ACKs restart at 0 when the discipline changes.\n";
-    text += "\n`packaging/grafana/asymq.json` is a Grafana dashboard that shows all of them except `asymq_backlog_bytes`. \
+    text += "\n`packaging/grafana/asymq.json` is a Grafana dashboard. Its last panel lists all metrics. \
              `packaging/prometheus/asymq.rules.yml` defines alerts.\n";
     text
 }
@@ -190,6 +191,46 @@ fn the_reference_page_lists_every_metric() {
         page == reference(),
         "ASYMQ_DOCS=write writes docs/reference/metrics.md"
     );
+}
+
+/// Paths of all values in JSON.
+fn paths(value: &Value, path: &str, all: &mut Vec<String>) {
+    match value.as_object() {
+        Some(object) => object
+            .iter()
+            .for_each(|(key, value)| paths(value, &format!("{path}/{key}"), all)),
+        None => all.push(path.to_owned()),
+    }
+}
+
+#[test]
+fn every_number_of_a_snapshot_is_in_json_md_and_in_a_metric() {
+    let json = serde_json::to_value(Snapshot::default()).unwrap();
+    let mut all = Vec::new();
+    paths(&json, "", &mut all);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/json.md");
+    let text = fs::read_to_string(path).unwrap();
+    let (_, text) = text.split_once("## `asymq gateway --json`").unwrap();
+    let (text, _) = text.split_once("\n## ").unwrap();
+    // Rates follow from bytes; dropped and filtered packets are the sums of their reasons.
+    let derived = ["format", "time", "interval", "rate", "dropped", "filtered"];
+    let in_metric = |path: &str| {
+        let mut changed = json.clone();
+        *changed.pointer_mut(path).unwrap() = 7.into();
+        let changed: Snapshot = serde_json::from_value(changed).unwrap();
+        exposition(&changed) != exposition(&Snapshot::default())
+    };
+    for path in all.iter().filter(|path| !path.starts_with("/down/")) {
+        let key = path.rsplit('/').next().unwrap();
+        let is_map = path.contains("/losses/") || path.contains("/reasons/");
+        let documented = ["`", "."].map(|front| text.contains(&format!("{front}{key}`")));
+        assert!(is_map || documented.contains(&true), "json.md lacks {path}");
+        let has_none = is_map || path.starts_with("/sending/") || derived.contains(&key);
+        assert!(
+            has_none || path == "/up/control" || in_metric(path),
+            "{path}: no metric"
+        );
+    }
 }
 
 #[test]

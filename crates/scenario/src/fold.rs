@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A statistic of one or more numbers.
 pub(crate) type Statistic = fn(&[f64]) -> f64;
 
+/// Receives the path, the unit and the value of a number.
+pub(crate) type Put<'a> = dyn FnMut(&str, &'static str, f64) + 'a;
+
 /// A part of a summary for which statistics over runs are computed.
 pub(crate) trait Fold: Sized {
     /// The names of the structure's fields.
@@ -15,18 +18,33 @@ pub(crate) trait Fold: Sized {
 
     /// Computes `statistic` of each number over the `runs` in which the number is present.
     fn fold(runs: &[&Self], statistic: Statistic) -> Self;
+
+    /// Returns a value in which every optional number is present; lists and maps are empty.
+    fn full() -> Self;
+
+    /// Passes each number outside of lists to `put`. `path` and `unit` belong to this part.
+    fn each(&self, _path: &str, _unit: &'static str, _put: &mut Put<'_>) {}
 }
 
-/// Implements [`Fold`] for a structure. A missing field is a compile error.
+/// Implements [`Fold`] for a structure, whose fields follow their unit; shares and indices have none. A missing field is
+/// a compile error.
 macro_rules! by_field {
-    ($($type:ident { $($field:ident),* $(,)? })*) => {$(
+    ($($type:ident { $($unit:literal: $($field:ident),*;)* })*) => {$(
         impl Fold for $type {
             #[cfg(test)]
-            const FIELDS: &[&str] = &[$(stringify!($field)),*];
+            const FIELDS: &[&str] = &[$($(stringify!($field)),*),*];
 
             fn fold(runs: &[&Self], statistic: Statistic) -> Self {
-                $(let $field: Vec<_> = runs.iter().map(|run| &run.$field).collect();)*
-                Self { $($field: Fold::fold(&$field, statistic)),* }
+                $($(let $field: Vec<_> = runs.iter().map(|run| &run.$field).collect();)*)*
+                Self { $($($field: Fold::fold(&$field, statistic)),*),* }
+            }
+
+            fn full() -> Self {
+                Self { $($($field: Fold::full()),*),* }
+            }
+
+            fn each(&self, path: &str, _: &'static str, put: &mut Put<'_>) {
+                $($(self.$field.each(&format!("{path}.{}", stringify!($field)), $unit, put);)*)*
             }
         }
     )*};
@@ -39,12 +57,28 @@ impl Fold for f64 {
         let numbers: Vec<Self> = runs.iter().map(|number| **number).collect();
         statistic(&numbers)
     }
+
+    fn full() -> Self {
+        0.0
+    }
+
+    fn each(&self, path: &str, unit: &'static str, put: &mut Put<'_>) {
+        put(path, unit, *self);
+    }
 }
 
 impl<T: Fold> Fold for Option<T> {
     fn fold(runs: &[&Self], statistic: Statistic) -> Self {
         let present: Vec<&T> = runs.iter().filter_map(|part| part.as_ref()).collect();
         (!present.is_empty()).then(|| T::fold(&present, statistic))
+    }
+
+    fn full() -> Self {
+        Some(T::full())
+    }
+
+    fn each(&self, path: &str, unit: &'static str, put: &mut Put<'_>) {
+        self.iter().for_each(|part| part.each(path, unit, put));
     }
 }
 
@@ -57,6 +91,10 @@ impl<T: Fold> Fold for Vec<T> {
         (0..runs.first().map_or(0, |list| list.len()))
             .map(item)
             .collect()
+    }
+
+    fn full() -> Self {
+        Self::new()
     }
 }
 
@@ -72,6 +110,16 @@ impl Fold for BTreeMap<String, f64> {
             .map(|name| (name.clone(), value(name)))
             .collect()
     }
+
+    fn full() -> Self {
+        Self::new()
+    }
+
+    fn each(&self, path: &str, unit: &'static str, put: &mut Put<'_>) {
+        for (name, value) in self {
+            put(&format!("{path}.{name}"), unit, *value);
+        }
+    }
 }
 
 /// Implements [`Fold`] by the first run's value. The grade of a mean is computed from the mean later.
@@ -80,6 +128,10 @@ macro_rules! first {
         impl Fold for $type {
             fn fold(runs: &[&Self], _: Statistic) -> Self {
                 *runs[0]
+            }
+
+            fn full() -> Self {
+                Self::ALL[0]
             }
         }
     )+};

@@ -1,6 +1,6 @@
 //! The results of a scenario's runs.
 
-use crate::fold::{Fold, Statistic, by_field, mean, standard_deviation};
+use crate::fold::{Fold, Put, Statistic, by_field, mean, standard_deviation};
 use crate::grade::Grade;
 use crate::scenario::Scenario;
 use asymq_core::hold::{Meters, PerClass};
@@ -378,6 +378,18 @@ impl Summary {
     /// Queueing delay above which a packet of the probe counts as late, because a call then suffers.
     pub const LATE: Duration = Duration::from_millis(50);
 
+    /// Returns a summary in which every optional number is present; lists and maps are empty.
+    pub fn full() -> Self {
+        Fold::full()
+    }
+
+    /// Passes the path, the unit and the value of each number to `put`. Numbers in lists are left out.
+    pub fn each(&self, mut put: impl FnMut(&str, &'static str, f64)) {
+        Fold::each(self, "", "", &mut |path, unit, value| {
+            put(&path[1..], unit, value)
+        });
+    }
+
     /// Computes the summary from both directions, the flows, and the probe's delays, each the sum of both directions.
     pub fn of(
         [up, down]: [DirectionReport; 2],
@@ -433,22 +445,30 @@ pub struct Series {
 
 by_field! {
     Summary {
-        up, down, utility, goodput_utility, least_utilization, goodput, flows, probe_ms, probe_grade, probe_lost, probe_late,
-        web_ms,
+        "": up, down, utility, goodput_utility, least_utilization, goodput, flows, probe_grade, probe_lost, probe_late;
+        "ms": probe_ms, web_ms;
     }
     DirectionReport {
-        utilization, data, ack, delivered, acks_per_s, bytes_per_ack, longest_stall_s, completion_s, retransmissions, timeouts,
-        probe_ms, probe_grade, probe_lost, dropped, access_dropped, lost_pings, lost, filtered, marked, reasons, unfiltered,
-        sojourn_ms, sojourn_by_class_ms,
+        "": utilization, data, ack, delivered, unfiltered, timeouts, probe_grade, probe_lost;
+        "ACKs/s": acks_per_s;
+        "bytes": bytes_per_ack;
+        "s": longest_stall_s, completion_s;
+        "segments": retransmissions;
+        "packets": dropped, access_dropped, lost_pings, lost, filtered, marked, reasons;
+        "ms": probe_ms, sojourn_ms, sojourn_by_class_ms;
     }
-    SojournByClass { data, ack, other }
-    Goodput { up, down, jain_up, jain_down, smallest_up, smallest_down }
+    SojournByClass { "ms": data, ack, other; }
+    Goodput { "": jain_up, jain_down, smallest_up, smallest_down; "bit/s": up, down; }
     FlowResult {
-        direction, start_s, base_rtt_ms, goodput, longest_stall_s, completion_s, rtt_ms, lost, retransmissions, timeouts,
-        spurious, sojourn_ms,
+        "": direction, timeouts;
+        "s": start_s, longest_stall_s, completion_s;
+        "ms": base_rtt_ms, rtt_ms, sojourn_ms;
+        "bit/s": goodput;
+        "packets": lost, spurious;
+        "segments": retransmissions;
     }
-    Extent { min, mean, max }
-    Percentiles { p50, p95, p99 }
+    Extent { "ms": min, mean, max; }
+    Percentiles { "ms": p50, p95, p99; }
 }
 
 impl Report {

@@ -5,46 +5,50 @@ use asymq_core::decide::ack::Unfiltered;
 use asymq_core::units::Limit;
 use asymq_scenario::{
     Direction, DirectionReport, Encapsulation, FlowResult, Goodput, ListedFlow, Percentiles, Run,
-    Scenario, Series, SojournByClass, Summary, mean,
+    Scenario, Series, Summary, mean,
 };
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// Metrics of a run by name, in alphabetical order.
 pub type Metrics = BTreeMap<String, f64>;
 
+/// Parts of a path in a summary that are other words in a metric's name.
+const RENAMED: [(&str, &str); 5] = [
+    ("acks_per_s", "acks-per-second"),
+    ("probe_lost", "probe.lost-share"),
+    ("probe_late", "probe.late"),
+    ("sojourn_by_class", "sojourn"),
+    ("unfiltered.", "unfiltered-"),
+];
+
+/// Returns the metric of a number of a summary, without its unit; `None` if other metrics replace it.
+fn name(path: &str) -> Option<String> {
+    // `fairness` and `smallest-flow` exist without flows too; `dropped` and `filtered` are the sums of the reasons.
+    let replaced = path.starts_with("goodput.") || path.contains(".reasons.");
+    let renamed = |name: String, (from, to): &(&str, &str)| name.replace(from, to);
+    let path = RENAMED.iter().fold(path.to_owned(), renamed);
+    let parts = path.split('.').map(|part| {
+        let plain = part.strip_suffix("_ms").or(part.strip_suffix("_s"));
+        plain.unwrap_or(part).replace('_', "-")
+    });
+    (!replaced).then(|| parts.collect::<Vec<_>>().join("."))
+}
+
+/// Returns a summary in which every metric is present.
+fn sample() -> Summary {
+    let mut summary = Summary::full();
+    for report in [&mut summary.up, &mut summary.down] {
+        let all = Unfiltered::ALL.map(|group| (group.name().to_owned(), 0.0));
+        report.unfiltered = all.into();
+    }
+    summary
+}
+
 /// Returns the names that a measure may use, from [`of_run`] and [`of_scenario`].
 pub fn names() -> Vec<String> {
-    let known = Some(Percentiles::default());
-    let report = DirectionReport {
-        bytes_per_ack: Some(0.0),
-        sojourn_ms: known,
-        sojourn_by_class_ms: Some(SojournByClass {
-            data: known,
-            ack: known,
-            other: known,
-        }),
-        probe_ms: Some(Percentiles::default()),
-        probe_lost: Some(0.0),
-        access_dropped: Some(0.0),
-        lost_pings: Some(0.0),
-        retransmissions: Some(0.0),
-        timeouts: Some(0.0),
-        unfiltered: Unfiltered::ALL
-            .map(|unfiltered| (unfiltered.name().to_owned(), 0.0))
-            .into(),
-        ..DirectionReport::default()
-    };
-    let summary = Summary {
-        up: report.clone(),
-        down: report,
-        probe_ms: Some(Percentiles::default()),
-        probe_lost: Some(0.0),
-        probe_late: Some(0.0),
-        web_ms: Some(Percentiles::default()),
-        ..Summary::default()
-    };
     let run = Run {
-        summary,
+        summary: sample(),
         series: Some(Series::default()),
         ..Run::default()
     };
@@ -52,57 +56,26 @@ pub fn names() -> Vec<String> {
         .resolve(&asymq_args::Defaults::paper())
         .expect("the defaults are a scenario");
     let mut metrics = of_run(&run, &scenario);
-    for direction in [Direction::Up, Direction::Down] {
+    for direction in Direction::ALL {
         put_percentiles(&mut metrics, &of_listed(direction), Percentiles::default());
-        metrics.insert(format!("{direction}.completion"), 0.0);
     }
     let names = metrics.into_keys();
     names.chain(of_scenario(&scenario).into_keys()).collect()
 }
 
-/// Returns the metrics of a run. Rates are in bit/s, delays in ms; utilizations and `fairness` are 0 to 1. `goodput` is
-/// the sum over flows, `fairness` is Jain's index of the flows' goodput, `smallest-flow` is the smallest goodput
-/// divided by the mean. `readable-to-opaque` is the mean goodput of flows whose packets queues can read, divided by the
-/// mean goodput of encrypted flows; `listed-to-others` compares listed flows with all others. These ratios are 1 without
-/// flows. `unfiltered` is the share of ACKs that were kept although a later one had arrived; `unfiltered-RULE` is the
-/// part that this rule kept.
+/// Returns the metrics of a run: the numbers of its summary, and others that follow from them. Rates are in bit/s, delays
+/// in ms; utilizations and `fairness` are 0 to 1. `goodput` is the sum over flows, `fairness` is Jain's index of the
+/// flows' goodput, `smallest-flow` is the smallest goodput divided by the mean. `readable-to-opaque` is the mean goodput
+/// of flows whose packets queues can read, divided by the mean goodput of encrypted flows; `listed-to-others` compares
+/// listed flows with all others. These ratios are 1 without flows. `unfiltered` is the share of ACKs that were kept
+/// although a later one had arrived; `unfiltered-RULE` is the part that this rule kept.
 pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     let mut metrics = Metrics::new();
-    // Lists all fields, so that the compiler reports a field without a metric.
-    let Summary {
-        up,
-        down,
-        utility,
-        goodput_utility,
-        least_utilization,
-        goodput,
-        flows,
-        probe_ms,
-        probe_grade: _, // follows from probe_ms
-        probe_lost,
-        probe_late,
-        web_ms,
-    } = &run.summary;
-    for (direction, report, goodput) in [
-        (Direction::Up, up, &goodput.up),
-        (Direction::Down, down, &goodput.down),
-    ] {
-        add_direction(&mut metrics, scenario, direction, report, goodput);
-        add_listed_flows(&mut metrics, scenario, direction, flows);
-    }
-    for (name, value) in [
-        ("utility", Some(*utility)),
-        ("goodput-utility", Some(*goodput_utility)),
-        ("least-utilization", Some(*least_utilization)),
-        ("probe.lost-share", *probe_lost),
-        ("probe.late", *probe_late),
-    ] {
-        metrics.extend(value.map(|value| (name.into(), value)));
-    }
-    for (name, percentiles) in [("probe", probe_ms), ("web", web_ms)] {
-        if let Some(percentiles) = percentiles {
-            put_percentiles(&mut metrics, name, *percentiles);
-        }
+    let summary = &run.summary;
+    summary.each(|path, _, value| metrics.extend(name(path).map(|name| (name, value))));
+    for direction in Direction::ALL {
+        add_direction(&mut metrics, scenario, direction, summary);
+        add_listed_flows(&mut metrics, scenario, direction, &summary.flows);
     }
     if let Some(series) = &run.series {
         over_time::add(&mut metrics, scenario, series);
@@ -110,54 +83,22 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     metrics
 }
 
-/// Adds the metrics of a direction whose flows have this `goodput`.
+/// Adds the metrics of a direction that are no number of the summary.
 fn add_direction(
     metrics: &mut Metrics,
     scenario: &Scenario,
     direction: Direction,
-    report: &DirectionReport,
-    goodput: &[f64],
+    summary: &Summary,
 ) {
-    let side = direction.to_string();
-    let DirectionReport {
-        utilization,
-        data,
-        ack,
-        dropped,
-        access_dropped,
-        lost_pings,
-        lost,
-        filtered,
-        marked,
-        reasons: _, // dropped and filtered are their sums
-        unfiltered,
-        sojourn_ms,
-        sojourn_by_class_ms,
-        delivered,
-        acks_per_s,
-        bytes_per_ack,
-        longest_stall_s,
-        completion_s: _, // comes from the flows
-        retransmissions,
-        timeouts,
-        probe_ms,
-        probe_grade: _, // follows from probe_ms
-        probe_lost,
-    } = report;
+    let report = direction.pick(&summary.up, &summary.down);
+    let goodput: &[f64] = direction.pick(&summary.goodput.up, &summary.goodput.down);
     let rate = direction.pick(scenario.up, scenario.down);
     let smallest = match goodput.is_empty() {
         true => 1.0,
         false => Goodput::smallest(goodput),
     };
     for (name, value) in [
-        ("utilization", *utilization),
-        ("data", *data),
-        ("ack", *ack),
-        ("dropped", *dropped),
-        ("lost", *lost),
-        ("filtered", *filtered),
-        ("marked", *marked),
-        ("throughput", data * rate.bits_per_sec() as f64),
+        ("throughput", report.data * rate.bits_per_sec() as f64),
         ("goodput", goodput.iter().sum()),
         ("fairness", Goodput::jain(goodput)),
         ("smallest-flow", smallest),
@@ -171,41 +112,12 @@ fn add_direction(
             "listed-to-others",
             ratio(scenario, direction, goodput, |flow| flow.is_some()),
         ),
-        ("delivered", *delivered),
-        ("longest-stall", *longest_stall_s),
-        ("acks-per-second", *acks_per_s),
     ] {
-        metrics.insert(format!("{side}.{name}"), value);
+        metrics.insert(format!("{direction}.{name}"), value);
     }
-    for (name, value) in [
-        ("bytes-per-ack", bytes_per_ack),
-        ("access-dropped", access_dropped),
-        ("lost-pings", lost_pings),
-        ("retransmissions", retransmissions),
-        ("timeouts", timeouts),
-        ("probe.lost-share", probe_lost),
-    ] {
-        metrics.extend(value.map(|value| (format!("{side}.{name}"), value)));
-    }
-    if !unfiltered.is_empty() {
-        metrics.insert(format!("{side}.unfiltered"), unfiltered.values().sum());
-    }
-    metrics.extend(
-        unfiltered
-            .iter()
-            .map(|(rules, share)| (format!("{side}.unfiltered-{rules}"), *share)),
-    );
-    let by_class = sojourn_by_class_ms.clone().unwrap_or_default();
-    for (name, percentiles) in [
-        ("sojourn.data", by_class.data),
-        ("sojourn.ack", by_class.ack),
-        ("sojourn.other", by_class.other),
-        ("probe", *probe_ms),
-        ("sojourn", *sojourn_ms),
-    ] {
-        if let Some(percentiles) = percentiles {
-            put_percentiles(metrics, &format!("{side}.{name}"), percentiles);
-        }
+    if !report.unfiltered.is_empty() {
+        let sum = report.unfiltered.values().sum();
+        metrics.insert(format!("{direction}.unfiltered"), sum);
     }
 }
 
@@ -269,63 +181,25 @@ fn ratio(
     }
 }
 
-/// Units by the last part of a metric's name; empty for shares, utilities and indices.
-const UNITS: [(&str, &[&str]); 7] = [
-    ("bit/s", &["throughput", "goodput"]),
-    (
-        "packets",
-        &[
-            "dropped",
-            "access-dropped",
-            "lost-pings",
-            "lost",
-            "filtered",
-            "marked",
-        ],
-    ),
-    ("ms", &["p50", "p95", "p99"]),
-    ("ACKs/s", &["acks-per-second"]),
-    ("bytes", &["bytes-per-ack"]),
-    ("segments", &["retransmissions"]),
-    ("s", &["settling", "longest-stall", "completion"]),
-];
+/// Units by the last part of a metric's name; shares, utilities and indices have none.
+static UNITS: LazyLock<BTreeMap<String, &str>> = LazyLock::new(|| {
+    let bits = ["throughput", "goodput"].map(|name| (name.to_owned(), "bit/s"));
+    let mut units = BTreeMap::from(bits);
+    units.insert("settling".to_owned(), "s");
+    sample().each(|path, unit, _| {
+        units.extend(name(path).map(|name| (last(&name).to_owned(), unit)));
+    });
+    units
+});
 
-#[cfg(test)]
-/// Last parts of the names of metrics whose column has no unit.
-pub(crate) const WITHOUT_UNIT: [&str; 26] = [
-    "utilization",
-    "data",
-    "ack",
-    "fairness",
-    "utility",
-    "sd",
-    "drift",
-    "unsettled",
-    "smallest-flow",
-    "readable-to-opaque",
-    "listed-to-others",
-    "unfiltered",
-    "unfiltered-losses",
-    "unfiltered-marks",
-    "unfiltered-stretch",
-    "unfiltered-options",
-    "unfiltered-other",
-    "delivered",
-    "late",
-    "lost-share",
-    "retransmissions",
-    "timeouts",
-    "acks-per-second",
-    "bytes-per-ack",
-    "goodput-utility",
-    "least-utilization",
-];
+/// Returns the last part of a metric's name.
+fn last(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or_default()
+}
 
 /// The unit of a metric of [`of_run`]; empty for shares, utilities and indices.
 pub fn unit(metric: &str) -> &'static str {
-    let last = metric.rsplit('.').next().unwrap_or_default();
-    let unit = UNITS.iter().find(|(_, names)| names.contains(&last));
-    unit.map_or("", |(unit, _)| *unit)
+    UNITS.get(last(metric)).copied().unwrap_or_default()
 }
 
 /// The parameters of a scenario in bit/s, bytes, packets and seconds, and its uploads' minimum sojourn times in ms.
@@ -352,6 +226,26 @@ pub fn of_scenario(scenario: &Scenario) -> Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_metric_has_a_unit_or_needs_none() {
+        const WITHOUT_UNIT: [&str; 8] = [
+            "fairness",
+            "smallest-flow",
+            "readable-to-opaque",
+            "listed-to-others",
+            "unfiltered",
+            "sd",
+            "drift",
+            "unsettled",
+        ];
+        let other = |name: &String| !name.starts_with("scenario.") && !name.contains("below-");
+        for name in names().into_iter().filter(other) {
+            let last = last(&name);
+            let known = UNITS.contains_key(last) || WITHOUT_UNIT.contains(&last);
+            assert!(known, "{name}: which unit?");
+        }
+    }
 
     #[test]
     fn the_simulator_computes_every_metric() {
