@@ -1,4 +1,4 @@
-"""Keys of a scenario, made by scripts/python-keys from the command's help."""
+"""Keys of a scenario, written by ASYMQ_DOCS=write cargo test -p asymq --test cli documentation."""
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -15,9 +15,7 @@ class Keys(TypedDict, total=False):
     rtt: str | None
     buffer: str | None
     buffer_down: str | None
-    qdisc: str | type | None
     tc: str | None
-    qdisc_down: str | type | None
     param_down: str | Sequence[str] | None
     tcp: str | type | None
     quic: str | None
@@ -44,7 +42,7 @@ class Keys(TypedDict, total=False):
     start_within: str | None
     flow: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     web: str | Sequence[str] | None
-    on_off: str | Sequence[str] | None
+    on_off: str | None
     links: int | None
     steps_up: str | Sequence[str] | None
     steps_down: str | Sequence[str] | None
@@ -65,6 +63,8 @@ class Keys(TypedDict, total=False):
     netem_access_down: str | None
     header: str | int | None
     overhead: str | None
+    qdisc: str | type | None
+    qdisc_down: str | type | None
     ack_queue: str | None
     data_queue: str | None
     aqm: str | None

@@ -6,7 +6,6 @@ import json
 import pickle
 import random
 import re
-from pathlib import Path
 from typing import Any
 
 import asymq
@@ -157,14 +156,6 @@ def test_a_scenario_of_a_result_runs_again_but_for_its_seeds() -> None:
         again.replace(up="2mbit")
     with pytest.raises(asymq.ScenarioError, match=r"to_json\(\) has all of it"):
         again.to_toml()
-
-
-def test_type_checkers_know_the_keys_of_the_command(command: Any) -> None:
-    source = Path(asymq.__file__).with_name("_keys.pyi").read_text()
-    known = set(re.findall(r"^    (\w+): ", source, re.MULTILINE)) - {"parameters"}
-    shown = command("sim", "--help-all").stdout
-    flags = set(re.findall(r"^ {1,8}--([\w-]+)", shown.split("\nScenario:")[1], re.MULTILINE))
-    assert known == {flag.replace("-", "_") for flag in flags}
 
 
 def test_keys_of_a_scenario_are_attributes() -> None:

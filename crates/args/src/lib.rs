@@ -6,6 +6,7 @@
 //! scenario. [`with_disciplines`] adds the flags of disciplines from a [`Catalog`](asymq_core::catalog::Catalog).
 
 mod bad_argument;
+mod check;
 mod defaults;
 mod file;
 mod line_rate;
@@ -14,7 +15,6 @@ mod qdisc;
 mod replay;
 mod scenario;
 mod settings;
-mod simulated;
 mod words;
 
 pub use bad_argument::BadArgument;
@@ -22,7 +22,6 @@ pub use defaults::Defaults;
 pub use file::{KeyError, ScenarioError, read_bounded, read_file};
 pub use line_rate::LineRate;
 pub use qdisc::{downlink_params, with_disciplines};
-pub use scenario::{ScenarioArgs, ScenarioFlags};
+pub use scenario::{ScenarioArgs, ScenarioFlags, SimulatedArgs};
 pub use settings::{Field, Settings, flag, is_key, optional, read, within};
-pub use simulated::SimulatedArgs;
 pub use words::{Flags, Given, Words};

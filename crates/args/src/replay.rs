@@ -1,9 +1,9 @@
 //! Runs the scenario of an earlier result again.
 
 use crate::bad_argument::BadArgument;
+use crate::check::check;
 use crate::defaults::Defaults;
 use crate::file::{ScenarioError, in_file};
-use crate::scenario::check;
 use crate::settings;
 use crate::words::{Flags, Words};
 use asymq_core::catalog::{Catalog, known_parameters};

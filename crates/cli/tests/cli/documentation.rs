@@ -267,15 +267,60 @@ fn the_reference_page_lists_every_flag() {
         &mut BTreeMap::new(),
         &mut page,
     );
-    let path = root().join("docs/reference/flags.md");
+    is_written("docs/reference/flags.md", &page);
+}
+
+/// Checks that a generated file is up to date. With `ASYMQ_DOCS=write`, writes it first.
+fn is_written(name: &str, text: &str) {
+    let path = root().join(name);
     if std::env::var("ASYMQ_DOCS").is_ok_and(|value| value == "write") {
-        fs::write(&path, &page).unwrap();
+        fs::write(&path, text).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == page,
-        "ASYMQ_DOCS=write writes docs/reference/flags.md"
+    assert!(written == text, "ASYMQ_DOCS=write writes {name}");
+}
+
+#[test]
+fn python_type_checkers_know_every_key_of_a_scenario() {
+    let mut text = String::from(
+        r#""""Keys of a scenario, written by ASYMQ_DOCS=write cargo test -p asymq --test cli documentation."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, TypedDict
+
+class Keys(TypedDict, total=False):
+    """The flags of `asymq sim` with underscores; None is a key that is not given."""
+
+"#,
     );
+    let command = asymq_cli::command(&Standard);
+    for arg in command.find_subcommand("sim").unwrap().get_arguments() {
+        let heading = arg.get_help_heading().unwrap_or_default();
+        let is_key = ["Scenario", "Discipline", "Simulat"].map(|front| heading.starts_with(front));
+        let Some(key) = arg.get_long().filter(|_| is_key.contains(&true)) else {
+            continue;
+        };
+        let value = arg.get_value_names().map_or("", |names| names[0].as_str());
+        let one = match value {
+            _ if value.starts_with("true") => "bool",
+            "N" | "R" | "PPM" => "int",
+            "NUMBER" | "SHARE" => "float",
+            "N|auto" | "RATE|NUMBER" => "float | str",
+            "SIZE" => "str | int",
+            "FILE" => "str | PathLike[str]",
+            _ => "str",
+        };
+        let whole = match (key, arg.get_action()) {
+            ("flow", _) => "str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]".into(),
+            ("qdisc" | "qdisc-down" | "tcp", _) => format!("{one} | type"),
+            (_, clap::ArgAction::Append) => format!("{one} | Sequence[{one}]"),
+            _ => one.to_owned(),
+        };
+        text += &format!("    {}: {whole} | None\n", key.replace('-', "_"));
+    }
+    text += "    parameters: Mapping[str, bool | float | str] | None\n";
+    is_written("python/asymq/_keys.pyi", &text);
 }
 
 #[test]
