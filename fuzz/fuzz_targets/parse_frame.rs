@@ -4,8 +4,8 @@
 #[path = "../../crates/core/tests/common/facts.rs"]
 mod facts;
 
-use asymq_core::frame::{FlowKey, ack_info, parse, rewrite_ack};
-use asymq_core::overhead::Overhead;
+use asymq_core::decide::frame::{FlowKey, ack_info, parse, rewrite_ack};
+use asymq_core::decide::overhead::Overhead;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|frame: &[u8]| {

@@ -2,8 +2,8 @@
 
 use asymq_core::Direction;
 use asymq_core::catalog::Config;
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::hold::BuildError;
-use asymq_core::overhead::Overhead;
 use asymq_core::units::RateRange;
 use asymq_wire::{Numbers, WireError, config, id};
 use core::ffi::CStr;

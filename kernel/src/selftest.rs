@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use asymq_core::Ecn;
 use asymq_core::catalog::{Catalog as _, Role, Standard};
-use asymq_core::frame::Parsed;
+use asymq_core::decide::frame::Parsed;
 use asymq_laws::frames::{Arrival, Held, arrivals, number, same_verdicts};
 use asymq_laws::{capture, golden};
 use core::ffi::{CStr, c_char};

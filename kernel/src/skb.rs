@@ -2,12 +2,12 @@
 
 use crate::frame::Frame;
 use crate::host::{self, Handle};
-use asymq_core::ack::AckInfo;
-use asymq_core::frame::{
+use asymq_core::decide::ack::AckInfo;
+use asymq_core::decide::frame::{
     FlowKey, Offsets, ack_info, ack_info_of_trusted, hosts_and_dscp, hosts_and_dscp_of_plain,
     hosts_of_v4, read_prefix,
 };
-use asymq_core::overhead::Overhead;
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::{Ecn, Header, Instant, Network, Packet};
 
 /// Parsed header of an `sk_buff`, and its address.

@@ -9,8 +9,8 @@ use crate::settings;
 use crate::settings::{optional, within};
 use crate::words::{Flags, Given, Words};
 use asymq_core::catalog::{Catalog, Params, Role, Standard, link_rate};
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::hold::Spacing;
-use asymq_core::overhead::Overhead;
 use asymq_core::units::Bytes;
 use asymq_core::{Duration, Limit, Rate};
 use asymq_scenario::{

@@ -3,9 +3,9 @@
 #[path = "../tests/common/frames.rs"]
 #[expect(dead_code, reason = "shared with tests that need the rest")]
 mod frames;
-use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
-use asymq_core::frame::{FlowKey, parse};
+use asymq_core::decide::ack::AckInfo;
+use asymq_core::decide::frame::{FlowKey, parse};
 use asymq_core::packet::{Flow, Header, Packet, Protocol, flags};
 use asymq_core::qdisc::Discard;
 use asymq_core::units::{Duration, Instant, Limit, Rate};

@@ -44,7 +44,6 @@ pub mod packet;
 pub mod qdisc;
 pub mod units;
 
-pub use decide::{ack, classify, frame, overhead};
 pub(crate) use packet::FULL_PACKET;
 pub use packet::{Ecn, Flow, Header, Network, Packet, Protocol, TrafficClass, flags};
 pub use qdisc::{

@@ -14,7 +14,7 @@ use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::sent::{Bytes, Frame};
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Role, Standard, resolve};
-use asymq_core::frame::{FlowKey, parse};
+use asymq_core::decide::frame::{FlowKey, parse};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
 

@@ -4,7 +4,7 @@
 use crate::acks::{ACK, AE, CWR, ECE, Extra, FLOW_RULES, PSH, Path, RULES, Said, URG};
 use crate::sent::{Bytes, Frame};
 use asymq_core::catalog::{Catalog, Params, Place, Standard, resolve};
-use asymq_core::frame::{FlowKey, ack_info, parse};
+use asymq_core::decide::frame::{FlowKey, ack_info, parse};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
 

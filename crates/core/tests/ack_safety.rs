@@ -4,9 +4,9 @@
 use crate::frames;
 use crate::frames::{ethernet, ipv4, ipv6, packet, pppoe, tagged};
 use crate::sent::{Bytes, Frame};
-use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{Catalog, Config, Params, Place, Standard, resolve};
-use asymq_core::frame::{FlowKey, ack_info, parse, rewrite_ack};
+use asymq_core::decide::ack::AckInfo;
+use asymq_core::decide::frame::{FlowKey, ack_info, parse, rewrite_ack};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};
 use etherparse::TcpOptionElement::{Noop, Timestamp};

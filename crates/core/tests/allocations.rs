@@ -4,8 +4,8 @@
 #[path = "common/traffic.rs"]
 mod traffic;
 
-use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{Catalog, Config, Params, Place, Role, Standard, resolve};
+use asymq_core::decide::ack::AckInfo;
 use asymq_core::decide::random::SplitMix64;
 use asymq_core::hold::{Egress, Regenerator, RegeneratorParams, Spacing};
 use asymq_core::qdisc::Discard;

@@ -1,8 +1,8 @@
 //! asymq's own parts: ACKs that wait for later ones, the order of service, and the queue of bulk flows.
 
 use crate::sent::Sent;
-use asymq_core::ack::{AckInfo, SackRange};
 use asymq_core::catalog::{BoxedQdisc, Catalog, Params, Place, Standard, resolve};
+use asymq_core::decide::ack::{AckInfo, SackRange};
 use asymq_core::packet::{Flow, Header, Protocol, flags};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};

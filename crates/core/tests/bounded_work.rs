@@ -3,8 +3,8 @@
 use crate::sent::{LOOKS, Sent};
 use crate::traffic;
 use asymq_core::Header;
-use asymq_core::ack::AckInfo;
 use asymq_core::catalog::{Catalog, Params, Place, Role, Standard, resolve};
+use asymq_core::decide::ack::AckInfo;
 use asymq_core::qdisc::Discard;
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_laws::golden;

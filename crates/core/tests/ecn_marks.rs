@@ -2,7 +2,7 @@
 
 use crate::frames::{ack, ethernet, ipv4, ipv4_with_options, ipv6, packet, pppoe, tagged};
 use asymq_core::Ecn;
-use asymq_core::frame::{FlowKey, mark_ce, parse};
+use asymq_core::decide::frame::{FlowKey, mark_ce, parse};
 use etherparse::{IpHeaders, Ipv4Header};
 
 fn ecn(frame: &[u8]) -> Ecn {

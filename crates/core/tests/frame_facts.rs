@@ -1,7 +1,9 @@
 //! The parser, tested with frames that a library builds.
 
 use crate::frames::*;
-use asymq_core::frame::{FlowKey, Parsed, ack_info, ack_info_of_trusted, parse, parse_prefix};
+use asymq_core::decide::frame::{
+    FlowKey, Parsed, ack_info, ack_info_of_trusted, parse, parse_prefix,
+};
 use asymq_core::packet::{Protocol, flags};
 use etherparse::{IpHeaders, IpNumber, Ipv6FragmentHeader, TcpHeader};
 

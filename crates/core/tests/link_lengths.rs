@@ -1,7 +1,7 @@
 //! The length in a link header bounds the packet after it.
 
 use crate::frames::{ack, ipv4, ipv6, packet, pppoe, tagged};
-use asymq_core::frame::{FlowKey, Parsed, parse};
+use asymq_core::decide::frame::{FlowKey, Parsed, parse};
 use asymq_core::packet::Protocol;
 
 fn facts(frame: &[u8]) -> Parsed {

@@ -2,8 +2,8 @@
 //! nanosecond. `scripts/linux-qdisc/run` compiles Linux's source for user space, and runs these tests.
 
 use crate::sent::Sent;
-use asymq_core::ack::{AckInfo, SackRange};
 use asymq_core::catalog::{Catalog, Params, Place, Standard, resolve};
+use asymq_core::decide::ack::{AckInfo, SackRange};
 use asymq_core::decide::random::SplitMix64;
 use asymq_core::packet::{Flow, Header, Network, Protocol, flags};
 use asymq_core::qdisc::{Dequeue, Reason, Sink};

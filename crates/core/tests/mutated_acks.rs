@@ -8,7 +8,7 @@ use crate::acks::{AE, ECE, Extra, Path, Said};
 use crate::facts;
 use crate::frames;
 use crate::mutate::{Dice, hostile};
-use asymq_core::frame::{FlowKey, ack_info, parse, rewrite_ack};
+use asymq_core::decide::frame::{FlowKey, ack_info, parse, rewrite_ack};
 use asymq_core::packet::Protocol;
 
 /// Frames of every kind, and ACKs of every kind.
@@ -97,7 +97,7 @@ fn run(count: u64) {
             );
             assert!(info.keeps(&info, None).is_some());
             believed += 1;
-            let newer = asymq_core::ack::AckInfo {
+            let newer = asymq_core::decide::ack::AckInfo {
                 ack: info.ack.wrapping_add(1000),
                 ..info
             };

@@ -1,7 +1,7 @@
 //! The bytes that a link charges, compared with an independent implementation of `tc-cake(8)`.
 
-use asymq_core::frame::Parsed;
-use asymq_core::overhead::Overhead;
+use asymq_core::decide::frame::Parsed;
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::packet::Header;
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Control variables. Their names are an interface for tables, plots and metrics; their values change.
 
-use asymq_core::ack::Unfiltered;
 use asymq_core::catalog::{BoxedQdisc, Catalog, Standard};
+use asymq_core::decide::ack::Unfiltered;
 use asymq_core::hold::Egress;
 use asymq_core::packet::{Header, Protocol, flags};
 use asymq_core::qdisc::Qdisc;

@@ -1,6 +1,6 @@
 //! Every quantity parses back to the value that was printed.
 
-use asymq_core::overhead::Overhead;
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::units::{Bytes, Duration, Instant, Limit, Rate};
 use proptest::prelude::*;
 

@@ -3,8 +3,8 @@
 use crate::io::Frame;
 use asymq_core::Direction;
 use asymq_core::catalog::{Build, Config, Standard};
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::hold::{BuildError, Egress, Regenerator, RegeneratorParams};
-use asymq_core::overhead::Overhead;
 use asymq_core::units::{Rate, RateRange};
 use asymq_rates::Learner;
 use std::fmt;

@@ -7,8 +7,8 @@ use crate::log;
 use crate::net::{Conntrack, Tracked, Translated};
 use crate::stop::Waker;
 use crate::sys::poll;
+use asymq_core::decide::frame::hosts_of_v4;
 use asymq_core::decide::random;
-use asymq_core::frame::hosts_of_v4;
 use asymq_core::{Direction, Duration};
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
@@ -59,7 +59,7 @@ impl NatMap {
     }
 
     /// Returns the home host of an IPv4 frame, in the form of
-    /// [`Frame::translated`](asymq_core::frame::Frame::translated); 0 if the host is unknown. The network header
+    /// [`Frame::translated`](asymq_core::decide::frame::Frame::translated); 0 if the host is unknown. The network header
     /// begins at `network`.
     pub(crate) fn host(&self, direction: Direction, frame: &[u8], network: u16) -> u64 {
         read(frame, network, direction).map_or(0, |connection| {

@@ -1,5 +1,5 @@
 use crate::snapshot::{DirectionSnapshot, OF_CLASSES, OF_DIRECTIONS, Snapshot};
-use asymq_core::ack::Unfiltered;
+use asymq_core::decide::ack::Unfiltered;
 use asymq_core::{Fate, Reason};
 use std::fmt::Write;
 

@@ -22,7 +22,7 @@ use crate::snapshot::{Observer, Ports, Shared, Snapshot};
 use crate::stop::{DRAIN, Stop};
 use crate::sys::{poll, precise_timers, raise_priority, start_clock};
 use asymq_core::catalog::Build;
-use asymq_core::frame::FlowKey;
+use asymq_core::decide::frame::FlowKey;
 use asymq_core::{Direction, Duration, Header, Instant};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Add;
 
 /// A complete Ethernet frame with its parsed header. The buffer has exactly the frame's length.
-pub type Frame = asymq_core::frame::Frame<Box<[u8]>>;
+pub type Frame = asymq_core::decide::frame::Frame<Box<[u8]>>;
 
 /// Sends and receives whole Ethernet frames without blocking. Frames include VLAN tags and complete checksums.
 pub trait PacketIo {

@@ -3,7 +3,7 @@
 //! The gateway has no address. The source address of a request is therefore the address of the home host that sent
 //! last. The answer is not forwarded.
 
-use asymq_core::frame::checksum::checksum;
+use asymq_core::decide::frame::checksum::checksum;
 use std::net::Ipv4Addr;
 
 const ECHO_REQUEST: u8 = 8;

@@ -5,7 +5,7 @@ mod disciplines;
 
 use asymq_core::Direction;
 use asymq_core::catalog::Standard;
-use asymq_core::frame::FlowKey;
+use asymq_core::decide::frame::FlowKey;
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::{Forwarder, LinkConfig, PacketIo, Stage};
 use disciplines::{discipline, names};

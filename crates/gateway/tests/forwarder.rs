@@ -5,7 +5,7 @@ use crate::fake::FakePort;
 use asymq_core::Direction;
 use asymq_core::Fate;
 use asymq_core::catalog::{Config, Params, Place, Standard, resolve};
-use asymq_core::frame::FlowKey;
+use asymq_core::decide::frame::FlowKey;
 use asymq_core::hold::Transmitter;
 use asymq_core::units::RateRange;
 use asymq_core::units::{Duration, Instant, Limit, Rate};

@@ -6,7 +6,7 @@ use crate::common::{HOME, NET, Place, Running, transfer};
 use crate::fake::FakePort;
 use asymq_core::Direction;
 use asymq_core::catalog::{Catalog as _, Role, Standard};
-use asymq_core::frame::FlowKey;
+use asymq_core::decide::frame::FlowKey;
 use asymq_core::hold::RegeneratorParams;
 use asymq_core::units::{Duration, Instant};
 use asymq_core::{Fate, TrafficClass};

@@ -4,7 +4,7 @@ use crate::common::{checksums, droptail};
 use crate::fake::FakePort;
 use asymq_core::Direction;
 use asymq_core::catalog::Standard;
-use asymq_core::frame::FlowKey;
+use asymq_core::decide::frame::FlowKey;
 use asymq_core::packet::flags::{ACK, SYN};
 use asymq_core::units::{Duration, Instant};
 use asymq_gateway::{Forwarder, LinkConfig, Observer, Ports, Snapshot, Stage};

@@ -1,7 +1,7 @@
 //! An arriving frame and its number.
 
 use alloc::vec::Vec;
-use asymq_core::frame::checksum::checksum;
+use asymq_core::decide::frame::checksum::checksum;
 use asymq_core::units::Instant;
 use core::ops::Range;
 

@@ -2,7 +2,7 @@
 
 use crate::arrival::{Arrival, set_number};
 use alloc::vec::Vec;
-use asymq_core::frame::{FlowKey, parse};
+use asymq_core::decide::frame::{FlowKey, parse};
 use asymq_core::{Flow, Instant};
 
 /// Linux TCP over an uplink of 1 Mbit/s: the first bytes of each packet in both directions. `kernel/test/record.py`
@@ -101,7 +101,7 @@ impl Capture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use asymq_core::frame::ack_info;
+    use asymq_core::decide::frame::ack_info;
 
     #[test]
     fn the_home_capture_has_filterable_acks_and_ecn_capable_senders() {

@@ -9,8 +9,8 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use asymq_core::catalog::{Catalog, Config};
-use asymq_core::frame::checksum::{checksum, words};
-use asymq_core::frame::{FlowKey, Frame, Parsed, parse};
+use asymq_core::decide::frame::checksum::{checksum, words};
+use asymq_core::decide::frame::{FlowKey, Frame, Parsed, parse};
 use asymq_core::hold::{BuildError, Egress};
 use asymq_core::{Duration, Ecn, Flow, Header, Instant, Packet, Reason, Sink};
 use core::fmt::Write as _;
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
     use crate::golden;
     use asymq_core::catalog::Standard;
-    use asymq_core::frame::ack_info;
+    use asymq_core::decide::frame::ack_info;
     use std::collections::BTreeSet;
 
     #[test]

@@ -6,7 +6,7 @@ use asymq_core::catalog::{
     ACK_LIMIT, BORROW, BUFFER_SPLIT, BoxedQdisc, BufferSplit, CLASSIFIER, Catalog, Config,
     DATA_LIMIT, Entry,
 };
-use asymq_core::classify::{Class, Classifier};
+use asymq_core::decide::classify::{Class, Classifier};
 use asymq_core::hold::BuildError;
 use asymq_core::qdisc::{Backlog, Dequeue, Reason, Sink};
 use asymq_core::units::{Duration, Instant, Limit};

@@ -1,6 +1,6 @@
 //! A packet with a number.
 
-use asymq_core::ack::AckInfo;
+use asymq_core::decide::ack::AckInfo;
 use asymq_core::{Ecn, Header, Packet};
 
 /// A packet with a number, for tests.

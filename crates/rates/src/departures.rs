@@ -4,7 +4,7 @@ use crate::answered::{Answered, Origin};
 use crate::base::MS;
 use crate::observed::TimedSegment;
 use asymq_core::Header;
-use asymq_core::ack::before;
+use asymq_core::decide::ack::before;
 
 /// Maximum number of stored departures.
 const DEPARTURES: usize = 64;

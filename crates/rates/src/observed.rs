@@ -1,6 +1,6 @@
 //! Header fields of a passing packet, from which the delay of its path is measured.
 
-use asymq_core::frame::timestamps;
+use asymq_core::decide::frame::timestamps;
 use asymq_core::{Header, Protocol, flags};
 
 /// Header fields that match a packet with its answer.
@@ -35,7 +35,7 @@ pub struct TimedSegment {
 }
 
 impl Observed {
-    /// Reads a frame with its headers at the offsets from [`parse`](asymq_core::frame::parse).
+    /// Reads a frame with its headers at the offsets from [`parse`](asymq_core::decide::frame::parse).
     pub fn read(header: &Header, frame: &[u8], (network, transport): (u16, u16)) -> Option<Self> {
         match header.protocol {
             Protocol::Tcp if header.flags & flags::RST == 0 && transport > 0 => {
@@ -86,7 +86,7 @@ fn spin(frame: &[u8], network: u16) -> Option<bool> {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
-    use asymq_core::frame::{FlowKey, parse};
+    use asymq_core::decide::frame::{FlowKey, parse};
 
     /// An IPv4 datagram behind an Ethernet header.
     fn datagram(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {

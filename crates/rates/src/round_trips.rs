@@ -8,7 +8,7 @@ use crate::answered::{Answered, Origin};
 use crate::base::{Base, MS};
 use crate::observed::Observed;
 use alloc::boxed::Box;
-use asymq_core::ack::before;
+use asymq_core::decide::ack::before;
 use asymq_core::hold::{BuildError, FlowTable, Slot, slots};
 use asymq_core::{Direction, Duration, Flow, Header, Instant};
 

@@ -14,8 +14,8 @@ use crate::text::is_default;
 use crate::traffic::{OnOff, WebLoad};
 use crate::udp::UdpBurst;
 use asymq_core::catalog::Config;
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::hold::Spacing;
-use asymq_core::overhead::Overhead;
 use asymq_core::units::{Duration, Limit, Rate};
 use serde::{Deserialize, Serialize};
 

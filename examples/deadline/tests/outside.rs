@@ -2,8 +2,8 @@
 
 use asymq_args::{Defaults, ScenarioArgs};
 use asymq_core::catalog::{Catalog, Config, Params, Place, Role, resolve};
+use asymq_core::decide::frame::FlowKey;
 use asymq_core::decide::random::SplitMix64;
-use asymq_core::frame::FlowKey;
 use asymq_core::units::{Duration, Instant, Limit};
 use asymq_example_deadline::WithDeadline;
 use asymq_gateway::{

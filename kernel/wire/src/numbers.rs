@@ -6,7 +6,7 @@ use asymq_core::catalog::{
     COMMON, Catalog as _, Config, Context, Entry, LIMITS, Parameter, Role, Standard, Value, Values,
     default_buffer, is_link_rate,
 };
-use asymq_core::overhead::Overhead;
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::units::{Limit, Rate, RateRange};
 
 /// Values, indexed by attribute number; C has the same structure.

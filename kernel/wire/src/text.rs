@@ -12,7 +12,7 @@ use asymq_core::catalog::{
     Role, Standard, default_buffer, known_parameters, link_rate, nearest_link_rate, resolve,
     surroundings,
 };
-use asymq_core::overhead::Overhead;
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::units::{Limit, Rate, RateRange, suggestion};
 
 /// Names of the qdisc's own options; all other names are from the catalog.

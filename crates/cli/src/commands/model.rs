@@ -6,8 +6,8 @@ use asymq_core::catalog::link_rate;
 use asymq_core::control::model::{
     AckDemand, Amp, Bound, Capacities, FullRates, OutOfReach, worst_delay,
 };
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::hold::split_buffer;
-use asymq_core::overhead::Overhead;
 use asymq_core::units::{Bytes, Limit, Rate, Share, UnitError};
 use clap::{Args, Command, FromArgMatches};
 use serde_json::{Value, json};

@@ -8,8 +8,8 @@ use asymq_core::Direction;
 use asymq_core::catalog::{
     Catalog, DEFAULT_QDISC, Params, Place, default_buffer, resolve, surroundings,
 };
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::hold::{RegeneratorParams, Spacing};
-use asymq_core::overhead::Overhead;
 use asymq_core::units::{Bytes, Duration, Limit, RateRange, UnitError};
 use asymq_gateway::{GatewayConfig, LinkConfig, SendBy, Stage};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};

@@ -183,7 +183,7 @@ impl<P: Packet> Egress<P> {
         }
     }
 
-    /// True if the discipline reads flows. If not, [`FlowKey::none`](crate::frame::FlowKey::none) suffices.
+    /// True if the discipline reads flows. If not, [`FlowKey::none`](crate::decide::frame::FlowKey::none) suffices.
     pub fn reads_flows(&self) -> bool {
         self.qdisc.reads_flows()
     }

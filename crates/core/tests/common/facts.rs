@@ -1,6 +1,6 @@
 //! Properties of every parsed frame, for any bytes.
 
-use asymq_core::frame::Parsed;
+use asymq_core::decide::frame::Parsed;
 use asymq_core::packet::Protocol;
 
 /// Panics if the parsed properties contradict each other or the frame's length.

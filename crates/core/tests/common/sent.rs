@@ -1,6 +1,6 @@
 //! Packets of the tests. Every discipline is compiled again for each packet type, so all tests share two types.
 
-use asymq_core::ack::AckInfo;
+use asymq_core::decide::ack::AckInfo;
 use asymq_core::{Ecn, Header, Network, Packet};
 use std::cell::Cell;
 
@@ -49,7 +49,7 @@ impl Packet for Sent {
 }
 
 /// A real frame, as in the gateway.
-pub(crate) type Frame = asymq_core::frame::Frame<Bytes>;
+pub(crate) type Frame = asymq_core::decide::frame::Frame<Bytes>;
 
 /// Bytes of a frame, with its number in the test.
 #[derive(Default)]

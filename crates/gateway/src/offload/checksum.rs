@@ -1,7 +1,7 @@
 //! Checksums that the sender left to the hardware: the Internet checksum (RFC 1071) and SCTP's.
 
-pub(super) use asymq_core::frame::checksum::fold;
-use asymq_core::frame::checksum::words;
+pub(super) use asymq_core::decide::frame::checksum::fold;
+use asymq_core::decide::frame::checksum::words;
 
 pub(crate) fn sum(bytes: &[u8]) -> u16 {
     fold(words(bytes))

@@ -1,4 +1,4 @@
-use asymq_core::frame::{self, FlowKey};
+use asymq_core::decide::frame::{self, FlowKey};
 use asymq_core::{Instant, Protocol};
 use asymq_gateway::Frame;
 use std::collections::BTreeMap;

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use asymq_args::{Defaults, ScenarioArgs, SimulatedArgs};
     use asymq_core::catalog::Standard;
-    use asymq_core::frame::FlowKey;
+    use asymq_core::decide::frame::FlowKey;
 
     const KEY: [u64; 2] = [0, 0];
 

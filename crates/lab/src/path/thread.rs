@@ -7,7 +7,7 @@ use crate::error::{Context as _, LabError};
 use crate::halt::Halt;
 use crate::uplink::Tap;
 use crate::{clock, sys};
-use asymq_core::frame::FlowKey;
+use asymq_core::decide::frame::FlowKey;
 use asymq_core::measure::Histogram;
 use asymq_core::units::Duration;
 use asymq_gateway::{Losses, PacketIo as _, Port, poll, precise_timers};

@@ -1,7 +1,7 @@
 //! Arguments and output of `tc`.
 
 use asymq_core::catalog::{Catalog as _, Standard};
-use asymq_core::overhead::Overhead;
+use asymq_core::decide::overhead::Overhead;
 use asymq_scenario::Scenario;
 use serde_json::Value;
 use std::io;

@@ -1,7 +1,7 @@
 //! TCP options as segments carry them.
 
 use asymq_core::Ecn;
-use asymq_core::ack::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
+use asymq_core::decide::ack::{AccEcn, AccEcnOrder, AckInfo, MAX_SACK_RANGES, SackRange};
 use asymq_scenario::Scenario;
 use std::fmt::Debug;
 

@@ -1,9 +1,9 @@
 //! Segments as endpoints exchange them, and packets as links queue them.
 
 use crate::packets::Options;
-use asymq_core::ack::AckInfo;
+use asymq_core::decide::ack::AckInfo;
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::decide::random::mix;
-use asymq_core::overhead::Overhead;
 use asymq_core::{Ecn, Flow, Header, Instant, Network, Packet, Protocol, flags};
 use asymq_scenario::{Aim, Direction, Encapsulation, Scenario, Tunnel};
 
@@ -477,7 +477,7 @@ mod tests {
     use crate::packets::TcpOptions;
     use asymq_core::TrafficClass;
     use asymq_core::catalog::{Catalog as _, Role, Standard};
-    use asymq_core::frame::{Parsed, ack_info, hosts_and_dscp};
+    use asymq_core::decide::frame::{Parsed, ack_info, hosts_and_dscp};
     use asymq_laws::frames::{Arrival, Held, arrivals, same_verdicts};
     use asymq_laws::{capture, golden};
 

@@ -2,7 +2,7 @@
 
 use crate::ecn::EcnReceiver;
 use crate::packets::{HostClock, Options, RangeSet, TcpOptions};
-use asymq_core::ack::MAX_SACK_RANGES;
+use asymq_core::decide::ack::MAX_SACK_RANGES;
 use asymq_core::packet::flags;
 
 /// A receiver's state with all options.

@@ -1,7 +1,7 @@
 //! A trace of a link as pcapng (draft-ietf-opsawg-pcapng), with synthetic IPv4 and only headers.
 
 use crate::packets::{Kind, Layout, Options, SimPacket, TcpOptions};
-use asymq_core::frame::checksum::{checksum, words};
+use asymq_core::decide::frame::checksum::{checksum, words};
 use std::io::{self, Write};
 
 /// Writes packets at the start of their transmission.

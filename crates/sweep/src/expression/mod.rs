@@ -5,7 +5,7 @@
 //! per point of the sweep. A single number combines with every point.
 
 use asymq_core::control::model::{AckDemand, Amp, Capacities};
-use asymq_core::overhead::Overhead;
+use asymq_core::decide::overhead::Overhead;
 use asymq_scenario::mean;
 
 mod condition;

@@ -3,7 +3,7 @@
 use super::file::{Dialect, Section, tc_words};
 use crate::output::listed;
 use asymq_core::catalog::link_rate;
-use asymq_core::overhead::Overhead;
+use asymq_core::decide::overhead::Overhead;
 use asymq_core::units::Rate;
 
 /// Result for one option.
