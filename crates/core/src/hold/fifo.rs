@@ -8,7 +8,7 @@ use crate::{Backlog, Dequeue, Instant, Limit, Packet, Reason, Sink, Visit};
 #[derive(Clone, Debug)]
 pub struct Fifo<P> {
     /// Packets, each with its ticket: a number in the order of arrival over all classes.
-    packets: Ring<(u32, P)>,
+    packets: Ring<(P, u32)>,
     bytes: u64,
 }
 
@@ -31,12 +31,12 @@ impl<P: Packet> Fifo<P> {
         };
         self.bytes = self.bytes.wrapping_sub(packet.header().len.into());
         self.packets
-            .pop_front_or(Dequeue::Empty, |(_, packet)| Dequeue::Packet(packet))
+            .pop_front_or(Dequeue::Empty, |(packet, _)| Dequeue::Packet(packet))
     }
 
     /// The oldest packet.
     pub fn front(&self) -> Option<&P> {
-        self.packets.front().map(|(_, packet)| packet)
+        self.packets.front().map(|(packet, _)| packet)
     }
 }
 
@@ -46,7 +46,7 @@ impl<P: Packet> Queue<P> for Fifo<P> {
         let admitted = admission.admits(self.backlog(), len);
         match self.packets.vacant() {
             Some(place) if admitted => {
-                place.fill((admission.ticket, packet));
+                place.fill((packet, admission.ticket));
                 self.bytes = self.bytes.wrapping_add(len.into());
             }
             _ => sink.dropped(now, packet, Reason::OverLimit),
@@ -54,13 +54,13 @@ impl<P: Packet> Queue<P> for Fifo<P> {
     }
 
     fn drain(&mut self) -> Option<P> {
-        let (_, packet) = self.packets.pop_front()?;
+        let (packet, _) = self.packets.pop_front()?;
         self.bytes = self.bytes.wrapping_sub(packet.header().len.into());
         Some(packet)
     }
 
     fn head(&mut self) -> Option<Head> {
-        let (ticket, packet) = self.packets.front()?;
+        let (packet, ticket) = self.packets.front()?;
         Some(Head {
             ticket: *ticket,
             len: packet.header().len,
@@ -84,6 +84,6 @@ impl<P: Packet> Queue<P> for Fifo<P> {
     }
 
     fn visit(&self, see: &mut Visit<'_, P>) -> bool {
-        self.packets.iter().all(|(_, packet)| see(packet))
+        self.packets.iter().all(|(packet, _)| see(packet))
     }
 }
