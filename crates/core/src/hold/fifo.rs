@@ -43,13 +43,13 @@ impl<P: Packet> Fifo<P> {
 impl<P: Packet> Queue<P> for Fifo<P> {
     fn enqueue(&mut self, now: Instant, packet: P, admission: Admission, sink: &mut dyn Sink<P>) {
         let len = packet.header().len;
-        let admitted = admission.admits(self.backlog(), len);
-        match self.packets.vacant() {
-            Some(place) if admitted => {
-                place.fill((packet, admission.ticket));
-                self.bytes = self.bytes.wrapping_add(len.into());
-            }
-            _ => sink.dropped(now, packet, Reason::OverLimit),
+        if admission.admits(self.backlog(), len)
+            && let Some(place) = self.packets.vacant()
+        {
+            place.fill((packet, admission.ticket));
+            self.bytes = self.bytes.wrapping_add(len.into());
+        } else {
+            sink.dropped(now, packet, Reason::OverLimit);
         }
     }
 

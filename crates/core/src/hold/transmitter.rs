@@ -107,9 +107,6 @@ impl Transmitter {
     /// Starts a packet of `len` bytes as charged to the link, and returns its transmission time.
     #[inline]
     pub fn start(&mut self, now: Instant, len: u32) -> Duration {
-        if self.tx.reciprocal == 0 {
-            return Duration::ZERO;
-        }
         let earliest = now.as_nanos().saturating_sub(Self::MAX_LATE.as_nanos());
         let start = self.free_at.max(Instant::from_nanos(earliest));
         let tx = self.tx.of(len);

@@ -198,25 +198,32 @@ impl<'a, V: Variant> World<'a, V> {
     }
 
     /// Advances time to `until` (inclusive).
-    ///
-    /// Each direction runs on its own up to a horizon, just before the other direction or a timer can affect its queue.
     pub(crate) fn run_until(&mut self, until: u64) {
+        match self.beyond {
+            None => self.run::<false>(until),
+            Some(_) => self.run::<true>(until),
+        }
+    }
+
+    /// Each direction runs on its own up to a horizon, just before the other direction or a timer can affect its queue.
+    /// `BEYOND` is true if there is anything after the first link; this spares each event several checks.
+    fn run<const BEYOND: bool>(&mut self, until: u64) {
         loop {
             let timer = self.events.timers.first();
             let tick = self.line.as_ref().map_or(NEVER, |line| line.tick());
             let bound = until.min(timer.at()).min(tick);
-            let (up, down) = (self.clock(UP), self.clock(DOWN));
+            let (up, down) = (self.clock::<BEYOND>(UP), self.clock::<BEYOND>(DOWN));
             let [to_down, to_up] = [UP, DOWN].map(|direction| self.links[direction].lookahead());
             // The other queue's next packet, and the reply to this queue's next packet, arrive after the horizon.
             let round = to_down + to_up;
             let horizon = (down + to_up).min(up + round).min(bound + 1) - 1;
             if up <= horizon {
-                self.advance::<UP>(horizon);
+                self.advance::<UP, BEYOND>(horizon);
                 continue;
             }
             let horizon = (up + to_down).min(down + round).min(bound + 1) - 1;
             if down <= horizon {
-                self.advance::<DOWN>(horizon);
+                self.advance::<DOWN, BEYOND>(horizon);
             } else if tick <= bound {
                 self.move_rates(tick);
             } else if timer.at() <= until {
@@ -242,18 +249,17 @@ impl<'a, V: Variant> World<'a, V> {
 
     /// Time of the next event at a queue.
     #[inline]
-    fn clock(&self, direction: usize) -> u64 {
+    fn clock<const BEYOND: bool>(&self, direction: usize) -> u64 {
         let arrival = self.events.arrivals[direction].first().at();
-        let mut first = self.links[direction].next().min(arrival);
-        if V::Options::EXTRAS
-            && let Some(line) = &self.line
-        {
-            first = first.min(line.next(direction));
-        }
-        match &self.beyond {
-            None => first,
-            Some(beyond) => first.min(beyond.next(direction)),
-        }
+        let line = self.line.as_ref().filter(|_| V::Options::EXTRAS);
+        let line = line.map_or(NEVER, |line| line.next(direction));
+        let beyond = self.beyond.as_ref().filter(|_| BEYOND);
+        let beyond = beyond.map_or(NEVER, |beyond| beyond.next(direction));
+        self.links[direction]
+            .next()
+            .min(arrival)
+            .min(line)
+            .min(beyond)
     }
 
     /// Executes all arrivals at a queue and departures from it up to `horizon` (inclusive). At equal times, events
@@ -261,11 +267,12 @@ impl<'a, V: Variant> World<'a, V> {
     // One function per direction does all work for a packet. A function for both directions would need more registers
     // than the CPU has, and each further call would save and restore them.
     #[inline(never)]
-    fn advance<const DIRECTION: usize>(&mut self, horizon: u64) {
+    fn advance<const DIRECTION: usize, const BEYOND: bool>(&mut self, horizon: u64) {
         loop {
             let arrival = self.events.arrivals[DIRECTION].first();
             let departure = self.links[DIRECTION].next();
-            if let Some(beyond) = &self.beyond
+            if BEYOND
+                && let Some(beyond) = &self.beyond
                 && beyond.next(DIRECTION) <= departure.min(arrival.at()).min(horizon)
             {
                 self.step_beyond::<DIRECTION>();
@@ -278,9 +285,9 @@ impl<'a, V: Variant> World<'a, V> {
                     self.links[DIRECTION].enqueue(at, packet);
                 }
             } else if departure <= arrival.at().min(horizon) {
-                self.depart::<DIRECTION>(departure);
+                self.depart::<DIRECTION, BEYOND>(departure);
             } else if arrival.at() <= horizon {
-                self.arrive::<DIRECTION>(arrival.at(), arrival.source());
+                self.arrive::<DIRECTION, BEYOND>(arrival.at(), arrival.source());
             } else {
                 break;
             }
@@ -289,7 +296,7 @@ impl<'a, V: Variant> World<'a, V> {
 
     /// Processes the next segment's arrival at a queue, or at the further link where its conversation enters a chain.
     #[inline(always)]
-    fn arrive<const DIRECTION: usize>(&mut self, now: u64, index: usize) {
+    fn arrive<const DIRECTION: usize, const BEYOND: bool>(&mut self, now: u64, index: usize) {
         let conversation = &mut self.conversations[index];
         let Some((segment, next)) = conversation.out[DIRECTION].pipe.pop() else {
             return;
@@ -308,22 +315,19 @@ impl<'a, V: Variant> World<'a, V> {
         {
             return;
         }
-        let entry = match &mut self.beyond {
-            None => None,
-            Some(beyond) => {
-                let (entry, _) = conversation.span(DIRECTION, beyond.len() + 1);
-                entry
-                    .checked_sub(1)
-                    .map(|further| beyond.link(DIRECTION, further))
-            }
-        };
-        let link = entry.unwrap_or(&mut self.links[DIRECTION]);
+        let mut link = &mut self.links[DIRECTION];
+        if BEYOND
+            && let Some(beyond) = &mut self.beyond
+            && let (entry @ 1.., _) = conversation.span(DIRECTION, beyond.len() + 1)
+        {
+            link = beyond.link(DIRECTION, entry - 1);
+        }
         link.enqueue(now, packet);
     }
 
     /// Calls the qdisc, because the link is idle or the time that the qdisc returned is reached.
     #[inline(always)]
-    fn depart<const DIRECTION: usize>(&mut self, now: u64) {
+    fn depart<const DIRECTION: usize, const BEYOND: bool>(&mut self, now: u64) {
         let Self {
             links: [up, down],
             conversations,
@@ -350,23 +354,13 @@ impl<'a, V: Variant> World<'a, V> {
             if let Some(capture) = &mut captures[DIRECTION] {
                 capture.packet(now, packet, &conversations[packet.conversation()].layout);
             }
-            let at = match (way::<DIRECTION>(), line) {
-                (Direction::Up, Some(line)) if V::Options::EXTRAS => {
-                    match line.leaves_home(at, packet) {
-                        Some(at) => at,
-                        None => return,
-                    }
-                }
-                _ => at,
+            let at = match line {
+                Some(line) if V::Options::EXTRAS && DIRECTION == UP => line.leaves_home(at, packet),
+                _ => Some(at),
             };
+            let Some(at) = at else { return };
             match beyond {
-                None => {
-                    if opposite.observes() {
-                        opposite.observe(at, packet.header);
-                    }
-                    hand_over::<V, DIRECTION>(at, packet, conversations, events, tunnels);
-                }
-                Some(beyond) => Route {
+                Some(beyond) if BEYOND => Route {
                     beyond,
                     opposite,
                     conversations,
@@ -374,6 +368,12 @@ impl<'a, V: Variant> World<'a, V> {
                     tunnels,
                 }
                 .pass_on::<DIRECTION>(0, at, packet),
+                _ => {
+                    if opposite.observes() {
+                        opposite.observe(at, packet.header);
+                    }
+                    hand_over::<V, DIRECTION>(at, packet, conversations, events, tunnels);
+                }
             }
         });
     }
