@@ -546,7 +546,7 @@ fn errors_give_a_valid_form() {
         ),
         (
             "aq up 1mbit down 10mbit data-share 1.5",
-            "data-share 1.5: out of range; use data's share, above 0 and below 1, like 0.7",
+            "data-share 1.5: out of range; use data's share, above 0 and below 1, such as 0.7",
         ),
         (
             "sad up 1mbit interval nonsense",

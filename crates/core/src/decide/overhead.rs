@@ -200,7 +200,7 @@ impl FromStr for Overhead {
 fn unknown(word: &str) -> UnitError {
     let keywords = KEYWORDS.iter().map(|(keyword, ..)| *keyword);
     let help = nearest(word, keywords.chain(["overhead", "mpu"])).map_or_else(
-        || "use overhead N, mpu N, or a keyword of tc-cake, like docsis or pppoe-ptm".to_string(),
+        || "use overhead N, mpu N, or a keyword of tc-cake such as docsis".to_string(),
         |nearest| format!("did you mean {nearest}?"),
     );
     UnitError::new(format!("unknown keyword '{word}'; {help}"))

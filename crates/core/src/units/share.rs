@@ -68,7 +68,7 @@ impl core::str::FromStr for Share {
         match text.parse::<f64>() {
             Ok(fraction) if fraction > 0.0 && fraction < 1.0 => Ok(Self::from_f64(fraction)),
             _ => Err(UnitError::out_of_range(
-                "data's share, above 0 and below 1, like 0.7",
+                "data's share, above 0 and below 1, such as 0.7",
             )),
         }
     }
