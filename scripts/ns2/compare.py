@@ -123,11 +123,13 @@ def compare_speed(command):
 
 
 def find_asymq():
-    """Returns the simulation command: a release build, or asymq on the PATH."""
-    for path in [ROOT / "target/release/asymq", shutil.which("asymq")]:
+    """Returns the simulation command: a build, or asymq on the PATH. The profile dist is as installed; in release, the
+    command line's code is not optimized."""
+    builds = [ROOT / "target" / profile / "asymq" for profile in ["dist", "release"]]
+    for path in [*builds, shutil.which("asymq")]:
         if path and os.access(path, os.X_OK):
             return [str(path), "sim"]
-    sys.exit("no asymq found; build it with: cargo build --release")
+    sys.exit("no asymq found; build it with: cargo build --profile dist -p asymq")
 
 
 def main():
@@ -138,7 +140,7 @@ def main():
     parser.add_argument("--tcp", choices=NS2_TCP, default="newreno")
     parser.add_argument("--delayed-ack", action="store_true", help="delayed ACKs, 100 ms")
     parser.add_argument("--speed", action="store_true", help="compare CPU time instead")
-    parser.add_argument("--asymq", help="the asymq binary [target/release/asymq, or the path's]")
+    parser.add_argument("--asymq", help="the asymq binary [target/dist, target/release, or the path's]")
     args = parser.parse_args()
     if not shutil.which("ns"):
         sys.exit("no ns found; ns-2.35 is Debian's package ns2")
