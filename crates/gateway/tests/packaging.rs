@@ -224,7 +224,10 @@ fn every_number_of_a_snapshot_is_in_json_md_and_in_a_metric() {
         let key = path.rsplit('/').next().unwrap();
         let is_map = path.contains("/losses/") || path.contains("/reasons/");
         let documented = ["`", "."].map(|front| text.contains(&format!("{front}{key}`")));
-        assert!(is_map || documented.contains(&true), "json.md lacks {path}");
+        assert!(
+            is_map || documented.contains(&true),
+            "docs/reference/json.md lacks {path}"
+        );
         let has_none = is_map || path.starts_with("/sending/") || derived.contains(&key);
         assert!(
             has_none || path == "/up/control" || in_metric(path),
