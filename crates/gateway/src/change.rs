@@ -8,7 +8,7 @@ use asymq_core::hold::Handover;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 
-/// A new link, and a channel that returns the replaced link.
+/// A new link, and a channel for the handover and the replaced link.
 pub(crate) type Request = (BuiltLink, Sender<(Handover, BuiltLink)>);
 
 /// Sends changes to a gateway from any thread.

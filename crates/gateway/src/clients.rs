@@ -28,7 +28,7 @@ pub(crate) enum RequestState {
     TimedOut,
 }
 
-/// Returns the answer to a request. `None` asks for more bytes; if the client cannot send more, it is closed.
+/// Returns the answer to a request. `None` asks for more bytes; without more, the connection is closed.
 pub(crate) type Answer<'a> = &'a mut dyn FnMut(&[u8], RequestState) -> Option<Vec<u8>>;
 
 pub(crate) struct Clients {

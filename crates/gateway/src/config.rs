@@ -43,10 +43,10 @@ pub struct LinkConfig {
     pub downlink: Stage,
 }
 
-/// A stage that cannot be built.
+/// A part of the link that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkError {
-    /// `uplink` or `downlink`.
+    /// The part: `uplink`, `downlink`, `rates` or `flows`.
     pub direction: &'static str,
     /// Cause of the error.
     pub source: BuildError,
@@ -57,7 +57,7 @@ asymq_core::error_texts!(LinkError {
 });
 
 impl LinkError {
-    /// Returns a function that adds `direction` to the error of a stage.
+    /// Returns a function that adds `direction` to the error of a part.
     pub fn of(direction: &'static str) -> impl FnOnce(BuildError) -> Self {
         move |source| Self { direction, source }
     }
@@ -86,7 +86,7 @@ impl fmt::Display for Stage {
 }
 
 impl LinkConfig {
-    /// Allocates the parts of both directions. Fails if a stage cannot be built.
+    /// Allocates the stages and the learner of rates. Fails if one cannot be built.
     pub fn build(&self, catalog: &dyn Build<Frame>) -> Result<BuiltLink, LinkError> {
         let build = |label, direction| {
             let built = self.stage(direction).build(catalog, self.rate(direction));
@@ -107,7 +107,7 @@ impl LinkConfig {
         })
     }
 
-    /// True if the rate of a direction is learnt.
+    /// True if the rate of at least one direction is learnt.
     pub(crate) fn learns(&self) -> bool {
         self.auto.iter().any(Option::is_some)
     }
@@ -120,7 +120,7 @@ impl LinkConfig {
         direction.pick(Some(self.up), self.down)
     }
 
-    /// Rate of a direction's transmitter; `Rate::MAX` if none is configured.
+    /// Rate of a direction's transmitter; `Rate::MAX` if no rate is configured.
     pub(crate) fn rate(&self, direction: Direction) -> Rate {
         self.capacity(direction).unwrap_or(Rate::MAX)
     }

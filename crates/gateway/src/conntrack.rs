@@ -23,7 +23,7 @@ const BUCKETS: usize = 4096;
 /// Minimum time between two complete reads of the kernel's table.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
-/// State of the map, for snapshots.
+/// State of the `NatMap`, for snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct HostsBehindNat {
     /// False if connection tracking cannot be read; all hosts behind NAT then count as one host.
@@ -151,7 +151,7 @@ impl NatMap {
     }
 }
 
-/// Reads the addresses and ports of an IPv4 packet. In the uplink, the source is the router.
+/// Reads the addresses and ports of an IPv4 packet, those of the router first.
 fn read(frame: &[u8], network: u16, direction: Direction) -> Option<Translated> {
     const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
     const LATER_FRAGMENT: u16 = 0x1fff;

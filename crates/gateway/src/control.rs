@@ -257,7 +257,7 @@ fn listen(path: &Path) -> io::Result<RawSocket> {
     Ok(socket)
 }
 
-/// A Unix socket, removed when dropped.
+/// A listening Unix socket; its file is removed on drop.
 struct Socket {
     clients: Clients,
     path: PathBuf,

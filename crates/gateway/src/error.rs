@@ -5,7 +5,7 @@ use std::io;
 /// Reason why a gateway cannot start or continue. The text is one line that names the flag or the direction.
 #[derive(Debug)]
 pub enum GatewayError {
-    /// Both flags name one interface.
+    /// `--lan` and `--wan` name one interface.
     SameInterface(String),
     /// An interface cannot be opened.
     Port {

@@ -14,7 +14,7 @@ impl FailOpen {
         Self { wanted, hold: None }
     }
 
-    /// Blocks the kernel's bridge until this process ends, or removes an unwanted bridge. Returns true if one existed.
+    /// Sets up the kernel's bridge and blocks it; if unwanted, removes it. Returns true if it existed before.
     pub(crate) fn take_over(&mut self, [wan, lan]: &[Link; 2]) -> io::Result<bool> {
         self.hold = None;
         let (Some(lan_index), Some(wan_index)) = (lan.index(), wan.index()) else {

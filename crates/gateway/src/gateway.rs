@@ -42,7 +42,7 @@ pub struct GatewayConfig {
     pub lan: String,
     /// Interface towards the Internet.
     pub wan: String,
-    /// The link between them.
+    /// The link between `lan` and `wan`.
     pub link: LinkConfig,
 }
 
@@ -96,7 +96,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Builds the disciplines of `config` and opens both interfaces in the calling thread's network namespace. Received
+    /// Builds the disciplines of `config` and opens its interfaces in the calling thread's network namespace. Received
     /// frames wait in the interfaces' rings until [`run`](Self::run). If `host` names a folder of journals, also
     /// restores the interfaces of killed gateways.
     ///

@@ -129,7 +129,7 @@ impl History {
     pub(crate) fn json(&self, after: u64, id: u64, title: &str) -> String {
         let state = lock(&self.0);
         let first = state.count - state.rows.len() as u64;
-        // A higher number comes from an earlier gateway.
+        // A row number above `count` comes from an earlier gateway.
         let after = if after > state.count { 0 } else { after };
         let gone = usize::try_from(after.saturating_sub(first)).unwrap_or(HOUR);
         let rows = state.rows.iter().skip(gone);

@@ -3,7 +3,7 @@ use crate::sender::SendBy;
 use crate::sys::effective_user;
 use std::path::{Path, PathBuf};
 
-/// Default folders of journals for the service and for root. Root uses the second if the service's user owns the first.
+/// Default folders of journals for the service and for root. Root uses the second if others could change the first.
 pub const STATES: [&str; 2] = ["/run/asymq/state", "/run/asymq-root/state"];
 
 /// Default folder of journals for this process.

@@ -93,7 +93,7 @@ impl Facts {
                 .any(|of| of.is_on(link) && self.has_address(of))
     }
 
-    /// True if other hosts can be behind the interface; false for containers and virtual machines.
+    /// True if other hosts can be behind the interface; false for bridges of containers or virtual machines.
     fn leads_out(&self, link: &LinkInfo) -> bool {
         match link.kind.as_str() {
             "bridge" | "bond" | "team" => {

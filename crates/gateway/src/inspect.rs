@@ -10,7 +10,7 @@ use std::fmt;
 use std::fs;
 use std::time::Instant;
 
-/// Minimum lateness at which timers are reported as unsuitable for pacing packets.
+/// Median lateness above which timers are reported as unsuitable for pacing packets.
 const LATE: Duration = Duration::from_millis(1);
 
 /// Role of a host in the network.

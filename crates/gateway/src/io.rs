@@ -43,7 +43,7 @@ pub struct Losses {
     pub too_long: u64,
     /// Frames not sent because the driver's queue was full or the interface was down.
     pub not_sent: u64,
-    /// Frames dropped because they waited at this port while the gateway paused for more than 5 s.
+    /// Frames from this port that were dropped because the gateway paused for more than 5 s.
     pub stale: u64,
 }
 

@@ -31,7 +31,7 @@ struct Log {
     in_table: bool,
 }
 
-/// Logs a line without blocking. Removes control characters, because interface names may contain them. If too many
+/// Logs a line without blocking. Replaces control characters, because interface names may contain them. If too many
 /// lines are queued, counts the line as lost.
 pub(crate) fn line(text: &str) {
     WRITER.call_once(|| {

@@ -21,7 +21,7 @@ pub struct Notify {
 }
 
 impl Notify {
-    /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`. Without the first, the value sends nothing.
+    /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`. Without `NOTIFY_SOCKET`, the value sends nothing.
     pub fn from_environment() -> io::Result<Self> {
         let Some(name) = env::var_os("NOTIFY_SOCKET") else {
             return Ok(Self::default());

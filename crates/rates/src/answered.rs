@@ -14,7 +14,7 @@ pub struct Answered {
 /// Data about a packet from home; stored until the answer arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
-    /// Time that the packet spent at the uplink's shaper in ns, at most 4 s.
+    /// Time that the packet spent at the uplink's shaper in ns, at most 4.3 s.
     waited: u32,
     class: TrafficClass,
 }

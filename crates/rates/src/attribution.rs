@@ -1,9 +1,9 @@
 //! Attributes a queue to a direction if only round trips can be measured.
 //!
-//! A round trip contains the sum of both queues. The directions raise their rates in turns. A queue is attributed to
-//! the candidate: the direction whose rate most exceeds the last known capacity of its line. A cut of the candidate's
-//! rate tests this. If the cut drains nothing, the test has failed: the other line became slower, and the other
-//! direction becomes the candidate. If tests of both directions fail with the same queue, the path became longer.
+//! A round trip contains the queues of uplink and downlink. These directions raise their rates in turns. A queue is
+//! attributed to the candidate: the direction whose rate most exceeds the last known capacity of its line. A cut of the
+//! candidate's rate tests this. If the cut drains nothing, the test has failed: the other line became slower, and the
+//! other direction becomes the candidate. If four tests in a row fail with the same queue, the path became longer.
 
 use crate::law::{RateLaw, Source};
 use crate::path_delays::LineSignals;
@@ -17,7 +17,7 @@ const TIMESTAMPS_COUNT: Duration = Duration::from_secs(1);
 const MAX_TURN: Duration = Duration::from_millis(600);
 /// Time without a backlog that ends a turn; time without a queue that ends a series of failed tests.
 const IDLE_TIME: Duration = Duration::from_millis(300);
-/// Time for which the direction without the queue leaves capacity unused, so that the queue drains.
+/// Time for which the other direction leaves capacity unused, so that the candidate's queue drains.
 const YIELD_TIME: Duration = Duration::from_millis(300);
 /// Utilization below which a direction's turn ends if the other direction is busier.
 const LOW_UTILIZATION: f64 = 0.5;
@@ -30,7 +30,7 @@ const MAX_STEP: f64 = 150.0;
 /// Assumed ratio of the downlink's rate to the uplink's rate.
 const DOWN_TO_UP: f64 = 4.0;
 
-/// Laws of both directions; `None` for a rate that is not learnt.
+/// Laws of uplink and downlink; `None` for a rate that is not learnt.
 pub(crate) type Laws = [Option<Box<RateLaw>>; 2];
 
 /// The direction that searches, and the candidate for a queue.
@@ -44,7 +44,7 @@ pub(crate) struct Attribution {
     backlogged_at: Instant,
     /// Time of the latest interval with timestamps.
     timestamps_at: Option<Instant>,
-    /// Queue in ms during consecutive failed tests, and the number of these tests.
+    /// Queue in ms at the first of consecutive failed tests, and the number of these tests.
     failed: Option<(f64, u32)>,
     full_since: Option<Instant>,
     /// True if a direction carries enough traffic to build a queue.
@@ -115,14 +115,14 @@ impl Attribution {
         true
     }
 
-    /// True if timestamps have shown each direction's delay recently.
+    /// True if timestamps have shown the delay of at least one direction recently.
     pub(crate) fn has_timestamps(&self, now: Instant) -> bool {
         let age = self.timestamps_at.map(|then| now.saturating_since(then));
         age.is_some_and(|age| age < TIMESTAMPS_COUNT)
     }
 
-    /// Ends the searching direction's turn if the other direction is busier, or has a backlog and the turn is over:
-    /// after its maximum time, an idle time, or (`found`) a queue of this direction that has just drained.
+    /// Ends the searching direction's turn if its utilization is low and the other direction's is higher. Also ends it
+    /// if the other direction has a backlog, and the turn is long or idle, or (`found`) the candidate's queue has drained.
     fn take_turns(&mut self, now: Instant, found: bool, laws: &mut Laws, backlogged: [bool; 2]) {
         let next = self.searching.reverse();
         let utilization = |direction: Direction| {

@@ -2,7 +2,7 @@
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// Rise of a minimum, in ns per tick of 2^26 ns (67 ms): 100 ppm, the drift between two clocks of 50 ppm each.
+/// Rise of a minimum, in ns per tick of 2^26 ns (67 ms): about 100 ppm, the drift between two clocks of 50 ppm each.
 const RISE_PER_TICK: i64 = 1_000_000 / 10 / 15;
 const TICK_BITS: u32 = 26;
 

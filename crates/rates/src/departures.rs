@@ -8,9 +8,9 @@ use asymq_core::decide::ack::before;
 
 /// Maximum number of stored departures.
 const DEPARTURES: usize = 64;
-/// Minimum time in ns between two stored departures; the ring thus covers at least half a second.
+/// Minimum time in ns between two stored departures; a full ring thus covers at least half a second.
 const SPACING: u64 = 8 * MS;
-/// If the second packet follows within this time in ns, no ACK timer delays the ACK of the first packet.
+/// If the next packet follows a packet within this time in ns, no ACK timer delays the first packet's ACK.
 const SECOND_WITHIN: u64 = 30 * MS;
 
 /// Departures without an echo so far, oldest first.
@@ -24,7 +24,7 @@ pub(crate) struct Departures {
     highest: Option<u32>,
 }
 
-/// The first packet with a timestamp, and the new data after it.
+/// The first packet with a timestamp, and the next packet with new data.
 ///
 /// A receiver that delays ACKs echoes the timestamp of the first packet when the second packet arrives. Other flows may
 /// have delayed the second packet, so its departure is stored too.
@@ -35,9 +35,9 @@ struct Departure {
     bytes: u64,
     /// Sequence number of the second packet's first byte.
     second: u32,
-    /// Time in ns between both departures; 0 until the second packet departs.
+    /// Time in ns from the first to the second packet's departure; 0 before.
     later: u32,
-    /// Number of bytes between both departures.
+    /// Bytes sent after the first packet, including the second.
     more: u32,
     origin: Origin,
 }
@@ -46,7 +46,7 @@ struct Departure {
 pub(crate) struct Echoed {
     /// Departure, in ns, of the packet that ended the delay of the receiver's ACK.
     pub(crate) left: u64,
-    /// Total bytes sent by this time.
+    /// Total bytes sent up to `left`.
     pub(crate) bytes: u64,
     pub(crate) by: AckTiming,
     /// The packet whose timestamp was echoed.
@@ -99,8 +99,8 @@ impl Departures {
         (self.latest, self.highest) = (None, None);
     }
 
-    /// Adds a segment that leaves at `at`; `bytes` in total have then left. If there is room, stores the first segment
-    /// with each timestamp. Records new data after the latest stored segment.
+    /// Adds a segment that leaves at `at`; `bytes` in total have then left. Stores it if its timestamp is new,
+    /// `SPACING` has passed and there is room. Records the first new data after the latest stored segment.
     pub(crate) fn push(&mut self, segment: &TimedSegment, header: &Header, at: u64, bytes: u64) {
         let &TimedSegment {
             stamp, sequence, ..
@@ -140,7 +140,7 @@ impl Departures {
         }
     }
 
-    /// Removes and returns the departure that `segment` echoes for the first time.
+    /// Returns the departure that `segment` echoes for the first time; removes it and earlier ones.
     pub(crate) fn take(&mut self, segment: &TimedSegment) -> Option<Echoed> {
         while self.count > 0 {
             let departure = (*self.ring.get(self.first)?)?;

@@ -45,7 +45,7 @@ impl Probing {
     const BLIND_INTERVAL: Duration = Duration::from_millis(50);
     /// Interval of probes in all other cases, to track the minimum delay of an idle line.
     const INTERVAL: Duration = Duration::from_secs(1);
-    /// Time without samples from other packets after which the shorter interval of probes applies.
+    /// Time without samples from packets other than probes, after which `BLIND_INTERVAL` applies.
     const BLIND_AFTER: Duration = Duration::from_millis(500);
 }
 

@@ -1,4 +1,4 @@
-//! Queueing delays of the line between both shapers and the Internet, from TCP timestamps (`docs/notes/rates.md`).
+//! Queueing delays of the line between the shapers and the Internet, from TCP timestamps (`docs/notes/rates.md`).
 
 use crate::answered::Answered;
 use crate::base::{Base, MS};
@@ -14,7 +14,7 @@ const FLOWS: u32 = 256;
 /// Delay of a receiver's ACK timer. After `ACKS_BY_TIMER` without a prompt answer, ACKs may include this delay.
 const ACK_TIMER: u64 = 40 * MS;
 const ACKS_BY_TIMER: u64 = 200 * MS;
-/// A new flow assumes the latest queue of another flow if its measurement is at most this old.
+/// A new flow assumes the latest queue of another flow if that queue was measured less than this ago.
 const COMMON_AGE: u64 = 60 * MS;
 
 /// Measurements of one direction over one interval.
@@ -219,7 +219,7 @@ impl PathDelays {
     }
 
     /// Measures the delays of both directions from the server's clock `time`. `timer` is the delay that the
-    /// receiver's ACK timer may have added; `None` means that the packet is not a sample.
+    /// receiver's ACK timer may have added; `None` if the packet is no sample of the uplink.
     fn measure(
         &mut self,
         at: u64,

@@ -1,4 +1,4 @@
-//! Round trips from both shapers to the servers, for packets without timestamps (`docs/notes/rates.md`).
+//! Round trips between the shapers and the servers, of packets without timestamps (`docs/notes/rates.md`).
 //!
 //! A round trip starts when a packet leaves the uplink's shaper. The round trip ends when the answer arrives at the
 //! downlink's shaper, so it excludes queues at home. An ACK answers data; the server's QUIC spin bit answers the
@@ -21,7 +21,7 @@ const SPACING: u64 = 30 * MS;
 const SHORT: u8 = 16;
 /// Maximum round-trip time in ns.
 const MAX_TRIP: u64 = 5_000 * MS;
-/// A new flow assumes the latest queue of another flow if its measurement is at most this old.
+/// A new flow assumes the latest queue of another flow if that queue was measured less than this ago.
 const COMMON_AGE: u64 = 250 * MS;
 /// Maximum time between two compared probe answers.
 const PAIR_AGE: u64 = 3_000 * MS;
@@ -40,7 +40,7 @@ pub(crate) struct DelaySample {
     pub(crate) queue: Duration,
     /// Estimated time at which the packet entered the line.
     pub(crate) entered: Instant,
-    /// Total bytes that had entered (up) or left (down) the line at this time, counted by the shaper.
+    /// Total bytes that the shaper had counted when the packet entered (up) or left (down) the line.
     pub(crate) bytes: u64,
 }
 
@@ -54,9 +54,9 @@ impl DelaySample {
 /// Round trip with the shortest sum of queues in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trip {
-    /// Excess over the minimum round trip: the sum of both queues.
+    /// Excess over the minimum round trip: the sum of the queues up and down.
     pub(crate) queue: Duration,
-    /// Times of departure and arrival.
+    /// Departure of the packet, and arrival of its answer.
     pub(crate) times: [Instant; 2],
     /// Total bytes: sent by the uplink up to the departure, and received by the downlink up to the arrival.
     pub(crate) bytes: [u64; 2],
@@ -102,7 +102,7 @@ struct Asking {
     waits: Waiting,
     base: Option<Base>,
     shift: i64,
-    /// Departure of the latest unanswered data.
+    /// Departure of the latest TCP data stored in `waits`.
     asked: u64,
     /// Highest sequence number that was sent.
     highest: Option<u32>,
@@ -224,7 +224,7 @@ impl Asking {
         }
     }
 
-    /// Returns the packet that another packet answers, which arrives at `at` with the header fields `observed`.
+    /// Returns the packet answered by a packet that arrives at `at` with the header fields `observed`.
     fn answered_by(&mut self, at: u64, observed: &Observed) -> Option<Question> {
         let mut answered = None;
         match *observed {
@@ -247,8 +247,8 @@ impl Asking {
         answered.filter(|one| at.saturating_sub(one.at) <= MAX_TRIP)
     }
 
-    /// Records a server's spin bit. Client and server invert the bit alternately. Random bits and reordered packets
-    /// break this order.
+    /// Records a server's spin bit. The client inverts the bit once per round trip, and the server returns it.
+    /// Random bits and reordered packets break this order.
     fn spins_back(&mut self, at: u64, spin: bool) -> Option<Question> {
         let is_turn = self.spins[1].is_some_and(|before| before != spin);
         self.spins[1] = Some(spin);

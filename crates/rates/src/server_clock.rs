@@ -45,7 +45,7 @@ impl ServerClock {
         let age = at.saturating_sub(self.started) as i64;
         let mut is_new = false;
         if age >= self.check_at && ticks > 0 {
-            // The limit between two ticks is their geometric mean; a growing queue makes a tick appear longer.
+            // Limits near the geometric mean of two ticks: a growing queue makes a tick appear longer.
             let tick = match age / ticks {
                 400..2_200 => TICKS[0],
                 400_000..2_200_000 => TICKS[1],

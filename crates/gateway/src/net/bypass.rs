@@ -28,7 +28,7 @@ const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 
 impl BypassBlock {
-    /// Blocks the bridge of both interfaces; the bridge need not exist yet.
+    /// Blocks the bridge of the interfaces in `rules`; it need not exist yet.
     ///
     /// # Errors
     /// The kernel does not support nf_tables owners (Linux 5.12), or another gateway holds an interface.

@@ -36,7 +36,7 @@ pub(crate) struct Translated {
 /// A change of the kernel's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tracked {
-    /// A connection of a host at home.
+    /// A connection, and its host at home.
     New(Translated, Ipv4Addr),
     Gone(Translated),
 }
@@ -96,7 +96,7 @@ impl AsFd for Conntrack {
     }
 }
 
-/// Returns a translated connection as seen on the line, and its address at home.
+/// Returns a translated connection as seen on the line, and its host at home.
 fn translated(body: &[u8]) -> Option<(Translated, Ipv4Addr)> {
     let [sent, replied] = [CTA_TUPLE_ORIG, CTA_TUPLE_REPLY].map(|kind| find(body, kind));
     let (sent, replied) = (Tuple::read(sent?), Tuple::read(replied?));

@@ -20,9 +20,9 @@ pub struct LinkInfo {
     pub mac: [u8; 6],
     /// Kind of a virtual interface, such as `bridge` or `vlan`; empty for hardware.
     pub kind: String,
-    /// Bridge or bond to which the interface belongs.
+    /// Index of the bridge or bond to which the interface belongs.
     pub master: Option<u32>,
-    /// Lower interface, for example of a VLAN.
+    /// Index of the lower interface, for example of a VLAN.
     pub below: Option<u32>,
     /// True if administratively up.
     pub up: bool,
@@ -94,7 +94,7 @@ impl Network {
         self.all(Message::dump(libc::RTM_GETADDR).body(&[0; 8]), address)
     }
 
-    /// Returns the interface through which packets to an address leave.
+    /// Returns the index of the interface through which packets to an address leave.
     pub fn route_to(&mut self, address: IpAddr) -> io::Result<Option<u32>> {
         let (family, octets) = match address {
             IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),

@@ -167,7 +167,7 @@ impl PortState {
             let is_in = |of: &Route, list: &[Route]| list.iter().any(|it| it.message == of.message);
             for other in now.iter().filter(|of| !is_in(of, &self.routes)) {
                 let request = Message::get(libc::RTM_DELROUTE).body(&bytes(&other.message));
-                // The object may already be gone, removed together with the previous one.
+                // The kernel may have removed this route together with another one.
                 let _ = network.0.request(request);
             }
             let missing: Vec<&Route> = self.routes.iter().filter(|of| !is_in(of, &now)).collect();
@@ -268,7 +268,7 @@ fn routes(network: &mut Network, index: u32) -> io::Result<Vec<Route>> {
 }
 
 /// Returns numbers and messages of an interface's nexthop objects, and of the groups that contain one. The messages are
-/// in the order in which they must be added. Both are empty on older kernels.
+/// in the order in which they must be added. Older kernels have no such objects.
 fn nexthops(network: &mut Network, index: u32) -> io::Result<(Vec<u32>, Vec<String>)> {
     let all = match dump(network, RTM_GETNEXTHOP, &[0; NEXTHOP_BODY]) {
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Vec::new(),

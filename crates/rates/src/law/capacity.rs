@@ -9,7 +9,7 @@ use asymq_core::Direction;
 pub(super) struct Capacity {
     /// Latest measurement; before the first one, the initial rate.
     pub(super) latest: f64,
-    /// Capacity when the previous queue had drained.
+    /// Capacity when the latest queue drained; at first, the initial rate.
     pub(super) cleared: f64,
     /// Steadiness of the line's rate, from 0 to the tuning's `max_steady`.
     steady: f64,
@@ -29,7 +29,7 @@ impl Capacity {
         }
     }
 
-    /// Updates `steady` by comparison with the capacity after the previous queue. Called when a queue has drained.
+    /// Called when a queue has drained. Updates `steady` from the change since the queue before it, and sets `cleared`.
     pub(super) fn on_cleared(&mut self) {
         let moved = (self.latest / self.cleared - 1.0).abs();
         self.steady = match moved < TUNING.steady_within {
@@ -55,7 +55,7 @@ impl Capacity {
         self.steady.min(1.0)
     }
 
-    /// Steadiness above 1.
+    /// Part of the steadiness above 1.
     fn long_steady(&self) -> f64 {
         (self.steady - 1.0).max(0.0)
     }

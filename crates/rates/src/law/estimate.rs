@@ -11,7 +11,7 @@ const HISTORY: usize = 24;
 /// Maximum number of intervals over which the minimum of the queue is taken.
 const WINDOW: usize = 6;
 
-/// Samples of one interval: times in ms, bytes.
+/// Best sample of one interval, and number of its samples. Times in ms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval {
     queue: f64,

@@ -77,7 +77,7 @@ impl Full {
         }
     }
 
-    /// True if the cut drained nothing. The delay then does not come from a queue of this direction's line.
+    /// True if the cut drained too little. The delay then does not come from a queue of this direction's line.
     pub(super) fn has_failed(&self, queue: f64, source: Source) -> bool {
         let undrained = self.expected_drain - (self.changed_queue - queue).max(0.0);
         match source {

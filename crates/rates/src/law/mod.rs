@@ -311,7 +311,7 @@ impl RateLaw {
         self.source = source;
     }
 
-    /// Ends this direction's search, and returns to the last rate that built no queue.
+    /// Ends this direction's search. If the capacity is known, undoes the latest growth, whose effect is unknown.
     pub(crate) fn end_search(&mut self) {
         if self.capacity.is_measured && !self.is_full() {
             let growth = self.capacity.growth(self.searched, self.rate);
@@ -375,7 +375,7 @@ impl RateLaw {
         self.range.clamp(rate.unwrap_or(self.range.min))
     }
 
-    /// Latest measurement of the line's capacity.
+    /// Latest measured capacity of the line; at first, the initial rate.
     pub fn capacity(&self) -> Rate {
         let rate = Rate::from_bits_per_sec((self.capacity.latest * 1e3) as u64);
         rate.unwrap_or(self.range.min)

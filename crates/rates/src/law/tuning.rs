@@ -84,7 +84,7 @@ tuning! {
     early_ms: f64 = 40.0;
     /// Share of the last known capacity below which the line counts as slower.
     slower_share: f64 = 0.85;
-    /// Minimum rate after a failed test, as a share of the previous rate.
+    /// Minimum rate after a failed test, as a share of the rate before the queue.
     failed_share: f64 = 0.5;
     /// Fall of the queue in ms that proves jitter; depends on the drain expected from the cut.
     jitter: Linear = Linear { ms: 4.0, per: 1.2 };
