@@ -190,7 +190,7 @@ fn a_summary_carries_no_markup_of_an_experiment_s_author() {
                 .all(|line| cells(line) == cells(table.lines().next().unwrap()))
         };
         assert!(tables.all(same), "{summary}");
-        let search = "\nResult of the search for settings, counted in claims: x ";
+        let search = "\nResult of the search for settings (each number of a claim counts as a part of the claim): x ";
         assert!(summary.contains(search), "{summary}");
     }
 }
@@ -237,8 +237,8 @@ fn a_report_defines_its_words_and_the_verdicts_that_it_has() {
     let text = words(&page(outcome("aq/uplink", CLAIMS), false));
     let summary = report::summary(&[outcome("aq/uplink", CLAIMS)], &origin(false));
     for word in [
-        "within a of b",
-        "as printed a",
+        "a ± b = c (± d)",
+        "within a of b, within a as printed b",
         "settled",
         "made-up",
         "not reproduced",

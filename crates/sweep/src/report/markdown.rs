@@ -46,14 +46,14 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
         let of = |(verdict, _): &(Verdict, _)| format!("- *{verdict}*: {}", meaning(*verdict));
         let words = words().map(|(word, meaning)| format!("- *{word}*: {meaning}"));
         let known: Vec<String> = counts.iter().map(of).chain(words).collect();
-        text.line(&format!("\nOn this page:\n\n{}", known.join("\n")));
+        text.line(&format!("\nLegend:\n\n{}", known.join("\n")));
         if columns.len() > 0 {
             let of = |f: &&Finding<'_>, verdict| columns.second(f).unwrap_or(f.verdict) == verdict;
             let with = Verdict::ALL.map(|v| (all().filter(|f| of(f, v)).count(), v));
             let with = with.iter().filter(|(count, _)| *count > 0);
             let with: Vec<String> = with.map(|(count, v)| format!("{count} {v}")).collect();
             text.line(&format!(
-                "\nWith the settings found for {}, and the text's settings for the others: {}.",
+                "\nThese counts are for the text's settings. With the settings found for {}, and the text's settings for the others: {}.",
                 count(columns.len(), "claim"),
                 with.join(", ")
             ));
@@ -73,7 +73,7 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
             let mine: Vec<_> = mine.collect();
             if let Some(search) = mine.iter().find_map(|(o, _)| o.experiment.search.as_ref()) {
                 text.line(&format!(
-                    "\nResult of the search for settings, counted in claims: {}",
+                    "\nResult of the search for settings (each number of a claim counts as a part of the claim): {}",
                     literal(search)
                 ));
             }
@@ -81,7 +81,7 @@ pub fn summary(outcomes: &[Outcome], origin: &Origin) -> String {
         }
     }
     if all().any(|finding| finding.verdict != Verdict::Reproduced) {
-        text.line("\n## Not reproduced, with reasons\n");
+        text.line("\n## Claims that are not reproduced, with known reasons\n");
         for (outcome, findings) in &findings {
             for finding in findings.iter().filter(|f| f.verdict != Verdict::Reproduced) {
                 text.line(&format!(
@@ -123,9 +123,9 @@ impl Text {
             .any(|(_, finding)| columns.second(finding).is_some());
         self.line(match second {
             true => {
-                "\n| | claim | found | as the text says | settings found |\n| --- | --- | --- | --- | --- |"
+                "\n| | claim | deciding condition, text's settings | verdict, text's settings | verdict, settings found |\n| --- | --- | --- | --- | --- |"
             }
-            false => "\n| | claim | found | verdict |\n| --- | --- | --- | --- |",
+            false => "\n| | claim | deciding condition | verdict |\n| --- | --- | --- | --- |",
         });
         for (outcome, finding) in rows {
             let other = columns

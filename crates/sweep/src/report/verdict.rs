@@ -33,23 +33,23 @@ pub(super) const fn sign(verdict: Verdict) -> &'static str {
 
 pub(super) const fn meaning(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Reproduced => "every interval lies within its range.",
-        Verdict::InShape => "order, direction and trend hold; a number lies outside its range.",
-        Verdict::NotReproduced => "an interval lies outside its range.",
-        Verdict::Vacuous => "a precondition of the claim fails; it counts as not reproduced.",
-        Verdict::NumberOpen => "a number's interval contains an end of its range after all seeds.",
-        Verdict::ShapeOpen => "a direction, order or trend is still open after all seeds.",
-        Verdict::DidNotConverge => "the mechanism was still changing when the runs ended.",
+        Verdict::Reproduced => "each condition's interval lies within its accepted range.",
+        Verdict::InShape => "a number is outside its range; order, direction or trend hold.",
+        Verdict::NotReproduced => "a condition fails, and the claim is not reproduced in shape.",
+        Verdict::Vacuous => "a precondition of the claim fails; counts as not reproduced.",
+        Verdict::NumberOpen => "a number's interval contains an end of its range, after all seeds.",
+        Verdict::ShapeOpen => "direction, order, trend or precondition undecided after all seeds.",
+        Verdict::DidNotConverge => "the claim needs a steady state, which the runs did not reach.",
     }
 }
 
 /// Words of conditions and settings that a report uses, with their meaning.
 const WORDS: &str = "\
-within a of b: the tolerance is a; b is the effect that the text states, at least three times a.
-as printed a: the paper prints values in steps of a; the tolerance is at most half a step.
-not / not certainly (before a comparison): the interval lies outside the range / contains an end of the range.
-settled: measured after the transient at the start of a run, which is at most half of the run (MSER-5). (not) means that most runs are not steady after it.
-made-up: missed service that a class without borrowing may make up for.";
+a ± b = c (± d): a is the simulated value, ± b its confidence interval, c the required value, ± d the tolerance. > requires a above c − d, < requires a below c + d.
+not, not certainly: the condition fails, or is undecided.
+within a of b, within a as printed b: the tolerance a is at most a third of the effect b that the paper states, or at most half of the step b in which it prints values.
+settled: after the transient at the start of a run (MSER-5). \"(not)\" marks runs that did not reach a steady state.
+made-up: limit on the missed service that a class without borrowing may make up for.";
 
 /// Returns [`WORDS`], each with its meaning.
 pub(super) fn words() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -73,7 +73,7 @@ pub(super) fn reason(finding: &Finding<'_>, columns: &Columns) -> String {
     let mut reasons = Vec::new();
     if !finding.unsettled.is_empty() {
         let series = finding.unsettled.join(", ");
-        reasons.push(format!("Still changing when the runs ended: {series}."));
+        reasons.push(format!("Runs that did not become steady: {series}."));
     }
     let unmet = |check: &&Check<'_>| check.role == Role::Precondition && check.answer == Answer::No;
     for check in finding.checks.iter().filter(unmet) {
@@ -89,7 +89,7 @@ pub(super) fn reason(finding: &Finding<'_>, columns: &Columns) -> String {
             }
         }
         _ if finding.verdict.is_open() => {
-            reasons.push(format!("{} seeds leave it open.", finding.seeds()));
+            reasons.push(format!("Still undecided after {} seeds.", finding.seeds()));
         }
         _ => {}
     }
