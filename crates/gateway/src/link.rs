@@ -71,7 +71,7 @@ impl Link {
         Ok(link)
     }
 
-    /// Current name; the configured name if the interface is missing.
+    /// Current name; the configured name while the interface is away.
     pub(crate) fn name(&self) -> &str {
         self.port.as_ref().map_or(&self.name, Port::name)
     }

@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// Kinds of ports that can be unplugged: hardware (empty), or a veth pair in a container.
 const KINDS: [&str; 2] = ["", "veth"];
 
-/// Connections to both network namespaces of a taken-over port.
+/// State of a taken-over port, with connections to the router's namespace (`outer`) and the port's (`inner`).
 pub(crate) struct PortFollower {
     pub(crate) outer: Network,
     pub(crate) inner: Network,

@@ -82,7 +82,7 @@ struct Flood {
     aim: Aim,
 }
 
-/// Number of the home host that is attacked.
+/// Last byte of the address of the home host that floods, or that is flooded ([`Aim::Inwards`]).
 const OTHER: u8 = 66;
 
 impl Flood {

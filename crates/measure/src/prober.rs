@@ -1,7 +1,7 @@
 //! Probes over UDP, which measure round trips and the queueing delay in each direction.
 //!
 //! The clocks of both ends may differ. In each direction, the fastest probe over the idle line defines zero delay,
-//! once before and once after the loads. A straight line between the two corrects the clocks' drift.
+//! once before and once after the loads. A straight line between these two zero points corrects the clocks' drift.
 
 use crate::error::{Doing as _, MeasureError};
 use crate::lock::lock;

@@ -25,8 +25,7 @@ const MAX_TRIP: u64 = 5_000 * MS;
 const COMMON_AGE: u64 = 250 * MS;
 /// Maximum time between two compared probe answers.
 const PAIR_AGE: u64 = 3_000 * MS;
-/// Number of spin bit changes (turns) before the bit is used; at most `MAX_TURNS` count. A turn out of order subtracts
-/// `OUT_OF_TURN`.
+/// Number of turns (spin bit changes) before the bit is used. A turn out of order subtracts `OUT_OF_TURN`.
 const ENOUGH_TURNS: u8 = 6;
 const OUT_OF_TURN: u8 = 8;
 const MAX_TURNS: u8 = 16;
@@ -106,8 +105,9 @@ struct Asking {
     asked: u64,
     /// Highest sequence number that was sent.
     highest: Option<u32>,
-    /// Last spin bits up and down. `turns` counts changes of the bit ([`ENOUGH_TURNS`]); for TCP, it counts answers.
+    /// Last spin bits up and down.
     spins: [Option<bool>; 2],
+    /// Number of turns, at most `MAX_TURNS` (see [`ENOUGH_TURNS`]); for TCP, number of answers.
     turns: u8,
 }
 

@@ -173,7 +173,7 @@ fn add_flags(
     if !shared.is_empty() {
         let shared: Vec<String> = shared.into_iter().collect();
         *page += &format!(
-            "\nIt also takes flags listed under {}.\n",
+            "\nIt also takes some of the flags listed under {}.\n",
             shared.join(", ")
         );
     }

@@ -91,7 +91,7 @@ impl Full {
         self.peak - queue > TUNING.jitter.at(self.cut_drain)
     }
 
-    /// True if the first measurement is well below the capacity after the previous queue.
+    /// True if the first measurement is well below the capacity when the previous queue had drained.
     pub(super) fn is_slower(&self, capacity: &Capacity) -> bool {
         self.first_capacity < TUNING.slower_share * capacity.cleared
     }

@@ -31,7 +31,7 @@ pub(crate) struct LinuxCubic {
     credit: u64,
     /// Segments needed for the next growth (`cnt`).
     count: u64,
-    /// The window before the last reduction; 0 after a timeout.
+    /// Window before the last reduction, or less with fast convergence; 0 after a timeout.
     last_max: u64,
     epoch: Option<Epoch>,
     /// Window and time at the last update of `count`.

@@ -24,8 +24,8 @@ pub(crate) struct Snapshot {
     capacity: [Option<f64>; 2],
     /// Number of ACKs that were not filtered although a later ACK was queued, if the discipline counts them.
     unfiltered: [Option<[u64; Unfiltered::ALL.len()]>; 2],
-    /// Segments received in each conversation, counted when they leave the bottleneck, a fixed time before their
-    /// arrival.
+    /// Segments received, by conversation. A segment counts when it leaves the bottleneck, a fixed time before it
+    /// arrives.
     received: Vec<Received>,
     /// Numbers of packets dropped at access links, and lost on paths, in modems or by tunnels; by direction.
     access_dropped_and_lost: [(u64, u64); 2],

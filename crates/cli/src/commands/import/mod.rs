@@ -210,7 +210,7 @@ impl Link {
         }
     }
 
-    /// Adds flags for tc-cake's link-layer keywords. Values of the uplink override those of the downlink.
+    /// Adds flags for tc-cake's link-layer keywords. If the uplink has any, those of the downlink are ignored.
     fn add_link_layer(&mut self, up: Vec<(String, String)>, down: Vec<(String, String)>) {
         let (words, ignored) = match up.is_empty() {
             true => (down, Vec::new()),

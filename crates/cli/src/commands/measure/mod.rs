@@ -75,7 +75,7 @@ struct ServeArgs {
     /// Address to listen on, with TCP and UDP [default: all addresses, port 9802].
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// Maximum number of simultaneous clients, 1 to 100. An IPv4 address or an IPv6 /64 may have at most 2.
+    /// Maximum number of simultaneous clients, 1 to 100; at most 2 of them from one IPv4 address or IPv6 /64.
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u8).range(1..=100))]
     clients: u8,

@@ -107,7 +107,7 @@ pub(super) fn cases() -> Vec<(&'static str, Vec<Part>)> {
 /// Form of a packet, which selects its lengths and checksums.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
-    /// A superpacket. Checksums over its payload contain only the pseudo header's sum.
+    /// A superpacket. The fields of checksums over its payload contain only the pseudo header's sum.
     Superpacket,
     Frame,
 }
