@@ -38,7 +38,7 @@ pub(crate) struct Words {
     pub(crate) note: String,
 }
 
-/// Draws reports that differ only in their discipline, as SVG. Means cover all runs; curves show the most typical run.
+/// Draws reports that differ only in their discipline, as SVG. Means cover all runs; curves show one typical run.
 ///
 /// # Errors
 /// A report has no time series.

@@ -99,7 +99,7 @@ pub(crate) fn title<'a>(qdisc: &'a str, catalog: &dyn Catalog) -> &'a str {
     entry.map_or(qdisc, |entry| entry.title)
 }
 
-/// Formats the uplink's disciplines.
+/// Formats the uplink's discipline, or the kernel qdisc that replaces it.
 pub(crate) fn uplink(scenario: &Scenario, catalog: &dyn Catalog) -> String {
     match &scenario.tc {
         Some(words) => format!("tc qdisc {words}"),

@@ -1,6 +1,6 @@
 //! Undoes offloads: splits superpackets into frames, and completes partial checksums.
 //!
-//! A virtual interface may deliver 64 KiB of payload in one frame (TSO, USO), or more (BIG TCP). Its checksum then
+//! A virtual interface may deliver 64 KiB of payload in one frame (TSO, USO), or more (BIG TCP). The frame's checksum
 //! covers only the pseudo header. The `virtio_net_hdr` before the frame describes the segments and the checksum (VIRTIO
 //! 1.2, 5.1.6). Each segment of a superpacket in tunnels gets a copy of all headers.
 

@@ -13,7 +13,7 @@ const CLASS_BITS: u32 = 2;
 const UNIT_NS: u64 = 4;
 
 /// Round-trip times and acknowledged bytes. A round trip lasts from the arrival of a segment from home to the
-/// departure of its answer towards home. A round trip includes both queues of the gateway.
+/// departure of its answer towards home. It includes the gateway's queues up and down.
 pub(crate) struct Passive {
     flows: Box<[Acknowledged]>,
     /// Acknowledged TCP payload in bytes, up and down.
@@ -66,7 +66,7 @@ impl Passive {
     }
 
     pub(crate) fn acknowledge(&mut self, direction: Direction, header: &Header) {
-        /// Maximum step of the number. A larger step means another connection or an old segment.
+        /// Limit of the step between two ACKs. A larger step means another connection or an old segment.
         const LARGEST_STEP: u32 = 1 << 30;
         if header.flags & (flags::ACK | flags::SYN | flags::RST) != flags::ACK {
             return;
@@ -90,7 +90,7 @@ impl Passive {
         self.bytes[direction as usize]
     }
 
-    /// Round-trip times in ms of a class of packets from home since the last call; zeros without samples.
+    /// Percentiles in ms of a class's round-trip times since the last call; zeros without samples.
     pub(crate) fn take_round_trips(&mut self, class: TrafficClass) -> Percentiles {
         let round_trips = std::mem::take(&mut self.round_trips[class as usize]);
         round_trips.percentiles_ms().unwrap_or_default()

@@ -146,7 +146,7 @@ pub(crate) fn is_wifi(name: &str) -> bool {
     device.join("phy80211").exists()
 }
 
-/// Fails if an interface has an address or belongs to a bridge. Addresses from router advertisements are allowed,
+/// Fails if an interface has an address or a master. Addresses from router advertisements are allowed,
 /// because they disappear when IPv6 is disabled.
 pub(crate) fn check_unused(network: &mut Network, link: &LinkInfo) -> Result<(), PortError> {
     let name = &link.name;
@@ -185,7 +185,7 @@ pub(crate) const fn is_in_use(address: &Address) -> bool {
 }
 
 impl Port {
-    /// Opens the interface `name` of the calling thread's network namespace. The port's offloads stay off.
+    /// Opens the interface `name` of the calling thread's network namespace. Disables GRO and LRO until the drop.
     ///
     /// # Errors
     /// There is no such Ethernet interface, or a privilege is missing.

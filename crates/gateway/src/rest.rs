@@ -28,15 +28,15 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// Records a wake-up in which one direction received `frames` frames; `batch` is the maximum.
+    /// Records a wake-up in which the busier direction received `frames` frames; `batch` is the maximum.
     pub(crate) fn woke(&mut self, now: Instant, frames: usize, batch: usize) {
         // A full batch means that more frames are already waiting.
         self.dense = (1..batch).contains(&frames) && now < self.woke + DENSE;
         self.woke = now;
     }
 
-    /// Plans the next wait. A rest ends [`MIN_WAKE_INTERVAL`] after the last wake-up. Any other wait ends at `wake`, but
-    /// not before this time unless a frame is due. The next queued frame may leave at `next`.
+    /// Plans the next wait. A rest ends [`MIN_WAKE_INTERVAL`] after the last wake-up. Any other wait ends at `wake`;
+    /// unless a frame is due, it ends no earlier than a rest. The next queued frame may leave at `next`.
     pub(crate) fn plan(&self, now: Instant, next: Option<Instant>, wake: Instant) -> Wait {
         let earliest = self.woke + MIN_WAKE_INTERVAL;
         let is_due = next.is_some_and(|next| next <= now);

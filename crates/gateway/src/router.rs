@@ -36,7 +36,7 @@ struct Journal {
     name: String,
     /// Name of the port's namespace.
     namespace: String,
-    /// True once the veth pair has the port's configuration. From then on, other programs may change it.
+    /// True once the veth pair has the port's configuration. Other programs may then change the pair's.
     complete: bool,
     /// True if the port stays taken over when the gateway ends; the service manager then restores it.
     keep: bool,
@@ -84,7 +84,7 @@ impl RouterPort {
                     is_free(&inner, name)?;
                     return port(inner, journal);
                 }
-                // A previous take-over was killed before its last step.
+                // An earlier take-over was killed before its last step.
                 _ => drop(give_back(&journal, folder)?),
             }
         }
@@ -113,7 +113,7 @@ impl RouterPort {
         }
     }
 
-    /// Opens connections to both namespaces. The calling thread is in the router's namespace.
+    /// Opens connections to the namespaces of router and port. The calling thread is in the router's.
     fn follower(&self) -> io::Result<PortFollower> {
         Ok(PortFollower {
             outer: Network::open()?,
@@ -344,7 +344,7 @@ fn journal_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("router-{name}.json"))
 }
 
-/// Reads the journal of a port of the calling thread's network namespace. Ignores journals from before the last boot.
+/// Reads the journal of a port of the calling thread's network namespace; `None` if there is no valid one.
 fn read_journal(path: &Path) -> Option<Journal> {
     let is_valid = |of: &Journal| of.format == FORMAT && of.identity.is_here();
     read_json(path).filter(is_valid)

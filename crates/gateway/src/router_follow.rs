@@ -43,7 +43,7 @@ impl PortFollower {
             return Ok(());
         };
         let port = self.inner.link_named(&self.name)?;
-        // The pair has a carrier while its other end is up.
+        // The router's end of the pair has a carrier while the other end is up.
         let carrier = port.as_ref().is_some_and(|port| !port.up || port.carrier);
         match (carrier, home.up) {
             (true, false) => self.inner.set_up(home.index)?,

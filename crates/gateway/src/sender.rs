@@ -79,7 +79,7 @@ impl Sender {
         }
     }
 
-    /// Reason why AF_XDP is not used, if it was attempted.
+    /// Reason why AF_XDP is not used, unless [`SendBy`] excludes it.
     pub(crate) fn fallback(&self) -> Option<&str> {
         let why = self.xdp.as_ref().err()?;
         Some(why.as_str()).filter(|why| !why.is_empty())
@@ -133,7 +133,7 @@ impl Sender {
             return Ok(());
         }
         let sent = xdp.send(losses);
-        // Counts queued frames as lost, so that they are not sent when the interface returns.
+        // Closes the socket, so that its queued frames are not sent when the interface returns.
         if let Err(error) = &sent {
             self.xdp = Err(error.to_string());
         }

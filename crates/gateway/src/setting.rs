@@ -29,7 +29,7 @@ pub(crate) enum Setting {
 
 /// Offloads that every port disables.
 pub(crate) const OFFLOADS: [Setting; 2] = [Setting::Gro, Setting::Lro];
-/// All settings, in the order in which they are changed. Only the kernel's bridge needs the first one.
+/// All settings, in the order in which they are changed. Only the kernel's bridge needs `Promiscuous`.
 pub(crate) const WITH_BYPASS: [Setting; 9] = [
     Setting::Promiscuous,
     Setting::Gro,

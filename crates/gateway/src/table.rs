@@ -156,7 +156,7 @@ fn scaled(value: f64, units: [&str; 3]) -> String {
     format!("{} {unit}", round(value))
 }
 
-/// Rounds to three significant digits.
+/// Formats with two decimals below 10 and one below 100, otherwise or for integers with none.
 fn round(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),

@@ -19,7 +19,7 @@ const DRAWS: usize = 1999;
 /// Minimum rate in the faster interval of a loaded pair, as a share of the capacity.
 const LOADED: f64 = 0.5;
 /// Minimum rate in the slower interval of a loaded pair, as a share of the capacity. With less, a transfer started or
-/// ended between the two intervals.
+/// ended between the pair's intervals.
 const STILL_LOADED: f64 = 0.05;
 
 /// Measurements of one interval.
@@ -61,18 +61,18 @@ pub struct Effect {
     pub quantity: Quantity,
     /// Number of pairs compared.
     pub pairs: usize,
-    /// Means under both settings: bit/s, sum of shares, or ms.
+    /// Means under the first and the second setting: bit/s, sum of shares, or ms.
     pub means: [f64; 2],
     /// Estimate: the difference in ms, or the ratio minus 1.
     pub estimate: f64,
-    /// Lower end of the interval.
+    /// Lower end of the confidence interval.
     pub low: f64,
-    /// Upper end of the interval.
+    /// Upper end of the confidence interval.
     pub high: f64,
 }
 
 impl Effect {
-    /// True if the interval excludes zero.
+    /// True if the confidence interval excludes zero.
     pub fn is_shown(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
@@ -85,7 +85,7 @@ pub struct Verdict {
     pub pairs: usize,
     /// Number of pairs under load.
     pub loaded: Loaded,
-    /// Mean ACK share of the uplink under both settings.
+    /// Mean of [`Outcome::ack_share`] under the first and the second setting.
     pub ack_share: [f64; 2],
     /// One effect per quantity with enough pairs.
     pub effects: Vec<Effect>,
@@ -140,8 +140,8 @@ impl Load {
     }
 }
 
-/// Compares the settings. `capacity` contains the capacities of uplink and downlink in bit/s. The highest outcome
-/// replaces an unknown capacity. `seed` determines the draws.
+/// Compares the settings. `capacity` contains the capacities of uplink and downlink in bit/s. The highest delivered
+/// rate replaces an unknown capacity. `seed` determines the draws.
 pub fn analyse(pairs: &[Pair], capacity: [Option<f64>; 2], seed: u64) -> Verdict {
     let load = Load::new(pairs, capacity);
     let values = |quantity: Quantity, pair: &Pair| -> Option<[f64; 2]> {
@@ -361,7 +361,7 @@ impl Effect {
     }
 }
 
-/// Rounds to two significant digits.
+/// Formats with two decimals below 1, one below 10, and none from 10 on.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 9.95 => format!("{value:.0}"),

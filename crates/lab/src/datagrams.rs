@@ -30,7 +30,7 @@ struct Probe {
     client: UdpSocket,
     server: UdpSocket,
     interval: Duration,
-    /// Delays of a packet up and down without queueing.
+    /// Delays of a probe up and down without queueing.
     base: [Duration; 2],
     sent: u64,
     delays: [Histogram; 2],
@@ -40,7 +40,7 @@ struct Probe {
 pub(crate) struct ProbeResults {
     /// Queueing delays by direction.
     pub(crate) delays: [Option<Percentiles>; 2],
-    /// Queueing delays of round trips: the sum of both directions.
+    /// Queueing delays of round trips, up plus down.
     pub(crate) round_trips: Option<Percentiles>,
     /// Share of round trips with a queueing delay above [`Summary::LATE`].
     pub(crate) late: f64,

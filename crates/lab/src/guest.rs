@@ -13,7 +13,7 @@ const INIT: &str = include_str!("../guest/init");
 /// A kernel to boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
-    /// Image `boot/vmlinuz-VERSION` with `lib/modules/VERSION` beside `boot`, or the folder that contains both.
+    /// Image `boot/vmlinuz-VERSION` with `lib/modules/VERSION` beside `boot`, or the folder of `boot` and `lib`.
     pub kernel: PathBuf,
     /// Additional modules to load, in this order. A tc plugin beside a module is used.
     pub modules: Vec<PathBuf>,

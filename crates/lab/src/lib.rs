@@ -1,7 +1,7 @@
 //! Sends real kernel TCP through the asymq gateway, on one machine.
 //!
-//! A run makes four network namespaces in a row: home, gateway, path, servers. The kernel's TCP runs at both ends, and
-//! the gateway shapes and queues the uplink. The path emulates the access link and the Internet in user space. All
+//! A run makes four network namespaces in a row: home, gateway, path, servers. The kernel's TCP runs in the first and
+//! last; the gateway queues the uplink's packets. The path emulates the access link and Internet in user space. All
 //! parts are threads of the calling process. The namespaces have neither name nor mount, so the kernel removes them
 //! when the process ends for any reason.
 //!

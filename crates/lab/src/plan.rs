@@ -28,7 +28,7 @@ const MAX_FLOWS: u16 = 1000;
 
 pub(crate) struct Conversation {
     pub(crate) home_port: u16,
-    /// Propagation delay of both directions.
+    /// Propagation delay, up plus down.
     pub(crate) rtt: Duration,
     pub(crate) start: Duration,
 }

@@ -104,7 +104,7 @@ fn end(name: &'static str, index: u8) -> VethEnd<'static> {
     }
 }
 
-/// Connects two namespaces and brings both ends up.
+/// Connects two namespaces by a veth pair, and brings its ends up.
 fn link(a: &Netns, end_a: VethEnd<'_>, b: &Netns, end_b: VethEnd<'_>) -> io::Result<()> {
     a.run(|| {
         let mut network = Network::open()?;

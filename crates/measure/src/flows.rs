@@ -1,4 +1,4 @@
-//! Flows of the client, and the data that both ends send.
+//! Flows of the client, and the data that client and server send.
 
 use crate::error::MeasureError;
 use crate::limit::{Limit, Limited};

@@ -58,8 +58,8 @@ impl Counts {
         Some((at, (0..flows).map(bytes).collect::<Option<_>>()?))
     }
 
-    /// Returns the range of the total rate in bit/s, from the rates in parts of a second. `least` is the minimum half
-    /// width of the range, as a share of the rate.
+    /// Returns the range of the total rate in bit/s, from the rates in 3 to 11 parts of the window. `least` is the
+    /// minimum half width of the range, as a share of the rate.
     pub(crate) fn range(&self, window: Window, least: f64) -> Option<Range> {
         // Two-sided 95 % quantiles of Student's distribution, by degrees of freedom from 2 on.
         const STUDENT: [f64; 9] = [4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23];

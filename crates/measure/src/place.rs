@@ -65,7 +65,7 @@ pub(crate) enum Place {
 
 impl Places {
     /// Finds a place for a newcomer; `holders` are the present clients with their idle times. A newcomer may replace an
-    /// idle client, or any client of the largest network if its own network does not become larger.
+    /// idle client, or any client of the largest network if the newcomer's network does not become larger than it.
     pub(crate) fn find(self, holders: &[(Network, Duration)], newcomer: Network) -> Place {
         let count = |network| holders.iter().filter(|holder| holder.0 == network).count();
         let own = count(newcomer);

@@ -179,7 +179,7 @@ pub(crate) struct Delays {
     pub(crate) rtt_ms: Percentiles,
     /// Queueing delay up and down in ms.
     pub(crate) by_direction_ms: [Percentiles; 2],
-    /// Queueing delay of both directions in total, in ms.
+    /// Queueing delay up plus down, in ms.
     pub(crate) added_ms: Percentiles,
     /// Round trips per minute, from the mean without the slowest 5 %.
     pub(crate) rpm: f64,

@@ -96,13 +96,13 @@ pub struct Load {
     pub up: LoadDirection,
     /// The downlink.
     pub down: LoadDirection,
-    /// Payload delivered in order as a share of the link, sum of both directions; `null` if unknown.
+    /// Payload delivered in order as a share of the link, up plus down; `null` if unknown.
     pub goodput_utility: Option<f64>,
     /// Per-flow goodput in bit/s; empty if unknown.
     pub goodput: Goodput,
     /// Number of flows that had carried no data at the start of the warm-up.
     pub silent_flows: usize,
-    /// Queueing delay of the probe in both directions in total, in ms.
+    /// Queueing delay of the probe up plus down, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_ms: Option<Percentiles>,
     /// Grade of the 99th percentile of `probe_ms`.
@@ -251,7 +251,7 @@ fn is_short(measured: &Measured, up: f64) -> bool {
     delay.is_some_and(|delay| delay.p99 < (packets + 5.0).max(15.0))
 }
 
-/// Returns the lowest and the highest mean of a second in the last `seconds`, if either is 10 % off the overall mean.
+/// Returns the lowest and the highest mean of a second in the last `seconds`, if one is over 10 % off the overall mean.
 fn varies(series: &[(f64, f64)], seconds: f64) -> Option<(f64, f64)> {
     let end = series.last()?.0;
     let from = end - seconds;
@@ -272,7 +272,7 @@ fn varies(series: &[(f64, f64)], seconds: f64) -> Option<(f64, f64)> {
     (low < 0.9 * mean || high > 1.1 * mean).then_some((low, high))
 }
 
-/// Formats a rate for the gateway's flags, rounded down to three digits.
+/// Formats a rate for the gateway's flags, rounded down to three significant digits.
 fn tidy(bits_per_sec: f64) -> String {
     let power = 10f64
         .powf(bits_per_sec.max(1.0).log10().floor() - 2.0)

@@ -21,7 +21,7 @@ const STRANGERS: Places = Places {
     total: 200,
     per_network: 2 * (2 * MAX_FLOWS + 1),
 };
-/// Time limit for the opening line and for TLS's handshake. Both may cross a full queue that drops packets.
+/// Time limit for the opening line and for TLS's handshake, whose packets a full queue may drop.
 pub(crate) const OPENING_TIME: Duration = Duration::from_secs(15);
 /// Interval at which opening lines are read.
 const READ_EVERY: Duration = Duration::from_millis(10);

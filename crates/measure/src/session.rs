@@ -194,7 +194,7 @@ impl Session {
         self.received[flow].fetch_add(bytes as u64, Relaxed);
     }
 
-    /// Returns the number of bytes received.
+    /// Returns the bytes received from each upload so far.
     pub(crate) fn counted(&self) -> Counted {
         let mut up: Vec<u64> = self
             .received

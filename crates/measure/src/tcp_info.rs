@@ -102,7 +102,7 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
     (answer == 0).then_some(info)
 }
 
-/// Not implemented on other systems.
+/// Always `None`: implemented only on Linux and Android.
 #[cfg(not(any(target_os = "android", target_os = "linux")))]
 pub fn tcp_info(_socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
     None

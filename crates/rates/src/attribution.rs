@@ -122,7 +122,7 @@ impl Attribution {
     }
 
     /// Ends the searching direction's turn if its utilization is low and the other direction's is higher. Also ends it
-    /// if the other direction has a backlog, and the turn is long or idle, or (`found`) the candidate's queue has drained.
+    /// if the other direction has a backlog, and the turn is long or idle, or (`found`) the candidate's queue drained.
     fn take_turns(&mut self, now: Instant, found: bool, laws: &mut Laws, backlogged: [bool; 2]) {
         let next = self.searching.reverse();
         let utilization = |direction: Direction| {

@@ -30,7 +30,7 @@ const PAGE: [(&str, &str, &str); 5] = [
     ("draw.js", "text/javascript", include_str!("page/draw.js")),
 ];
 
-/// Runs a gateway until SIGINT or SIGTERM, or sends a command to a running one.
+/// Runs a gateway until SIGINT or SIGTERM, or runs one of its subcommands.
 pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> {
     let catalog = catalogs.names;
     match &args.command {
@@ -105,7 +105,7 @@ impl Plan {
         let stop = Stop::new().map_err(system("making a pipe"))?;
         // Precedes changes to interfaces, so that an interrupt restores the interfaces.
         let guard = Guard::install(&stop)?;
-        // With a file, SIGHUP reads it again.
+        // With a file, SIGHUP reads the file again.
         let signals: &[_] = match is_file {
             true => &[SIGINT, SIGTERM],
             false => &[SIGINT, SIGTERM, SIGHUP],

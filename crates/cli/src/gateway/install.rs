@@ -36,10 +36,10 @@ const FILES: Files = Files {
     others: &[USER, NETWORKD, NETWORK_MANAGER],
 };
 
-/// First line of written files. Files without this line are never overwritten or removed.
+/// Start of the first line of the files that this command writes.
 const MARK: &str = "# Written by asymq gateway install";
 
-/// Beginning of the first line in files of both services.
+/// Start of the first line of the files of gateway and router. Other files are never overwritten or removed.
 const OURS: &str = "# Written by asymq ";
 
 /// Mark in the unit if [`BINARY`] is a copy, which must be removed with the unit.
@@ -270,7 +270,7 @@ impl<'a> Target<'a> {
         Ok(target)
     }
 
-    /// Returns this program's path. Copies the program if it is not installed.
+    /// Returns this program's path, and the path to which to copy it if it is not installed.
     ///
     /// # Errors
     /// The copy would replace a program that was not installed by this command.

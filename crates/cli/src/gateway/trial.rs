@@ -86,7 +86,7 @@ struct Trial<'a> {
     control: &'a Path,
     /// Original settings, and the settings to try.
     arms: [Words; 2],
-    /// Names of both settings.
+    /// Names of the settings in `arms`.
     names: [String; 2],
     settle: f64,
     measured: f64,
@@ -265,7 +265,7 @@ impl Sums {
     }
 }
 
-/// Names of both settings: the disciplines, or the settings that differ.
+/// Names of the settings in `arms`: the disciplines, or the settings that differ.
 fn names(arms: &[Words; 2], typed: &Words) -> [String; 2] {
     let qdisc = |words: &Words| match words.get("qdisc").unwrap_or(DEFAULT_QDISC) {
         NONE => "no shaping".to_owned(),

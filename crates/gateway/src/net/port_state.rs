@@ -159,7 +159,7 @@ impl PortState {
         Ok(())
     }
 
-    /// Adds nexthop objects and routes in several passes, since they may depend on each other.
+    /// Adds nexthop objects and routes in several passes, since some depend on others.
     fn apply_routes(&self, network: &mut Network, index: u32) -> io::Result<()> {
         let until = Instant::now() + ROUTE_TIMEOUT;
         loop {

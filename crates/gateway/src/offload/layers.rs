@@ -34,7 +34,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Offset of an IPv6 header with a jumbo option (RFC 2675). Only the superpacket needs it, not the segments.
+    /// Offset of an IPv6 header with a jumbo option (RFC 2675). Only the superpacket needs this option.
     pub(super) const fn jumbo(&self) -> Option<usize> {
         self.jumbo
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 static ENTRIES: [OnceLock<(libc::c_int, Arc<[UnixStream; 2]>)>; 16] =
     [const { OnceLock::new() }; 16];
 
-/// Calls only functions that POSIX allows in a handler.
+/// Wakes a signal's sockets, with functions that POSIX allows in a handler.
 extern "C" fn handle(signal: libc::c_int) {
     let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
     let entries = ENTRIES.iter().filter_map(OnceLock::get);

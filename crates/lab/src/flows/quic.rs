@@ -20,7 +20,7 @@ use std::{env, thread, time};
 
 pub(crate) struct QuicFlows(Option<Running>);
 
-/// The programs at both ends. Each ends when its standard input is closed.
+/// The programs at home and at the servers. Each ends when its standard input is closed.
 struct Running {
     ends: [End; 2],
     /// Ports at home: uploads, then downloads.
@@ -148,7 +148,7 @@ impl Drop for End {
 }
 
 impl FlowResults {
-    /// Combines the reports of both ends.
+    /// Combines the reports of sender and reader.
     fn from_reports(port: u16, reports: &[Report]) -> Result<Self, LabError> {
         /// IPv4, UDP and QUIC headers, tag and stream frame header in a full packet of 1500 bytes.
         const HEADERS: f64 = 64.0;
@@ -176,7 +176,7 @@ impl FlowResults {
     }
 }
 
-/// Arguments that both programs get after the first argument, which is `home` or `servers`.
+/// Arguments of each end's program, after the first argument, which is `home` or `servers`.
 fn words(scenario: &Scenario, flows: &Flows, plan: &Plan) -> Vec<String> {
     let tcp = flows.tcp.unwrap_or(scenario.tcp);
     let mut words = vec![
@@ -235,7 +235,7 @@ fn program(stack: &str) -> Option<PathBuf> {
     programs.find(|program| program.is_file())
 }
 
-/// Folder of `scripts/quic/stacks`.
+/// Folder of the programs that `scripts/quic/stacks` builds.
 fn cache() -> PathBuf {
     let home =
         || PathBuf::from(env::var_os("HOME").unwrap_or_else(|| OsString::from("/"))).join(".cache");

@@ -17,7 +17,7 @@ pub(crate) struct TcpCounts {
 }
 
 impl TcpCounts {
-    /// Returns the counters of a connection; `None` if the kernel does not count.
+    /// Returns the counters of a connection; `None` if they cannot be read.
     pub(crate) fn of(socket: &Socket) -> Option<Self> {
         Some(Self::read(&tcp_info(socket.as_fd())?))
     }

@@ -116,7 +116,7 @@ impl Path {
         }
     }
 
-    /// Handles the events of both links until `now`, in order of time.
+    /// Handles the events of uplink and downlink until `now`, in order of time.
     fn follow(&mut self, now: Instant) {
         loop {
             let (up, down) = (self.up.next(), self.down.next());

@@ -30,8 +30,8 @@ pub(crate) struct GatewayUplink<'a> {
 }
 
 impl<'a> GatewayUplink<'a> {
-    /// Opens a gateway with the scenario's discipline, which charges IP bytes. If the downlink has a modem, the gateway
-    /// has both disciplines.
+    /// Opens a gateway with the scenario's uplink discipline, which charges IP bytes. If the downlink has a modem, the
+    /// gateway also has the downlink's discipline.
     pub(crate) fn open(
         catalog: &'static dyn Build<Frame>,
         scenario: &Scenario,

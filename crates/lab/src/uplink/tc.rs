@@ -19,9 +19,9 @@ pub(super) struct Counters {
 /// Arguments that make a shaper charge IP bytes instead of Ethernet bytes.
 const IP_BYTES: [&str; 3] = ["stab", "overhead", "-14"];
 
-/// Returns the commands that add the qdisc of `words` to a device. A shaping qdisc gets the scenario's rates, buffer
-/// and overhead, unless `words` sets them. Any other qdisc becomes a leaf of HTB at the uplink's rate. The shaping
-/// qdisc or HTB counts IP bytes.
+/// Returns the commands that add the qdisc of `words` to a device. Unless `words` sets them, `asymq` gets the rates and
+/// buffer of `scenario`, and `cake` gets its uplink rate. A qdisc that does not shape becomes a leaf of HTB at the
+/// uplink's rate. The shaping qdisc or HTB counts IP bytes.
 pub(super) fn commands(words: &str, scenario: &Scenario, device: &str) -> Vec<Vec<String>> {
     let given: Vec<&str> = words.split_whitespace().collect();
     let has = |word: &str| given.contains(&word);

@@ -48,13 +48,13 @@ pub(super) struct Probes {
 pub struct ForeignTimes {
     /// Number of probes that ended in the window.
     pub probes: usize,
-    /// Time of TCP's handshake in ms. All three times are means without the slowest 5 %.
+    /// Time of TCP's handshake in ms. Like the next two times, a mean without the slowest 5 %.
     pub tcp_ms: f64,
     /// TLS's handshake in ms, one round trip.
     pub tls_ms: f64,
     /// Time from the request for one byte to its arrival, in ms.
     pub http_ms: f64,
-    /// Round trips per minute: 60 000 divided by the mean of the three times.
+    /// Round trips per minute: 60 000 divided by the mean of these three times.
     pub rpm: f64,
 }
 
@@ -72,7 +72,7 @@ pub struct SelfTimes {
 /// Responsiveness and its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Responsiveness {
-    /// Round trips per minute: the mean of both kinds of probes.
+    /// Round trips per minute: the mean of `foreign.rpm` and `self.rpm`.
     pub rpm: f64,
     /// Probes on their own connections.
     pub foreign: ForeignTimes,
@@ -99,7 +99,7 @@ impl Probes {
         })
     }
 
-    /// Returns the responsiveness since `from`; `None` unless probes of both kinds ended.
+    /// Returns the responsiveness since `from`; `None` unless foreign and self probes ended.
     pub(super) fn responsiveness(&self, from: f64) -> Option<Responsiveness> {
         let foreign = self.foreign_times(from)?;
         let recent = || self.own.iter().filter(|probe| probe.at >= from);

@@ -112,7 +112,7 @@ impl Endpoints {
     }
 }
 
-/// Returns the first URL that is present. It must be absolute, with https.
+/// Returns `old` or, if absent, `new`. The URL must be absolute, with https.
 fn https(name: &str, old: Option<String>, new: Option<String>) -> Result<Uri, String> {
     let url = old
         .or(new)

@@ -61,7 +61,7 @@ pub(super) struct Moved {
     sent: AtomicU64,
     /// Number of TLS records sent.
     records: AtomicU64,
-    /// Bytes of bodies passed to HTTP/2, including frame headers.
+    /// Bytes of bodies passed to HTTP/2, without frame headers.
     body: AtomicU64,
     frames: AtomicU64,
     /// Limit of unsent bytes: the bytes sent in 5 ms.

@@ -158,7 +158,7 @@ impl Shared {
         Some(open[index as usize].requests.clone())
     }
 
-    /// Starts probes of both kinds in turn, at the current rate.
+    /// Starts foreign and self probes in turn, at the current rate.
     async fn launch(self: Arc<Self>, site: Arc<Site>, clock: Instant) {
         let mut random = SplitMix64::new(clock.elapsed().as_nanos() as u64);
         let mut under_way = JoinSet::new();

@@ -36,7 +36,7 @@ use tokio::time::{sleep, timeout};
 /// Maximum length of a configuration in bytes.
 const MAX_CONFIG: usize = 16 * 1024;
 const IDLE_PROBES: usize = 20;
-/// Maximum time to wait until queues have drained, and the minimum time.
+/// Maximum time to wait until queues have drained; `REST` is the minimum.
 const DRAIN: Duration = Duration::from_secs(6);
 const REST: Duration = Duration::from_secs(1);
 

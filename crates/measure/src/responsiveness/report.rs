@@ -49,7 +49,7 @@ pub struct TestedLoad {
     /// includes bytes in buffers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unacknowledged: bool,
-    /// Responsiveness in the last four intervals; absent if one kind of probe had no answer.
+    /// Responsiveness in the last four intervals; absent without answers to foreign or self probes.
     #[serde(flatten)]
     pub responsiveness: Option<Responsiveness>,
     /// The draft's rating.

@@ -24,7 +24,7 @@ pub struct TestOptions<'a> {
     pub url: String,
     /// Maximum number of connections that carry load in each direction, 1 to [`MAX_CONNECTIONS`].
     pub connections: usize,
-    /// Interval between checks of stability; each check adds a connection.
+    /// Interval between checks of stability; each check adds a connection in each direction.
     pub interval: Duration,
     /// Maximum time of each of the three loads.
     pub longest: Duration,

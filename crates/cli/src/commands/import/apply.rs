@@ -44,7 +44,7 @@ fn service(root: &Path, name: &str) -> Option<Shaper> {
     }
 }
 
-/// Returns all services and qdiscs that shape a link with these settings.
+/// Returns the services that shape a link with these settings; for tc without such a service, the qdiscs.
 fn shapers(root: &Path, dialect: Dialect, interface: &str) -> Vec<Shaper> {
     let sqm = [format!("sqm@{interface}"), "sqm".into()];
     let services = match dialect {

@@ -198,7 +198,7 @@ fn assignments(text: &str, name: &str) -> Section {
     section
 }
 
-/// Reads `key=value` lines of a shell, including arrays in parentheses that span several lines.
+/// Reads `key=value` lines of a shell. An array in parentheses, on one line or several, becomes `(...)`.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let mut array = false;
@@ -252,7 +252,7 @@ fn strs(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
-/// Replaces `$NAME` and `${NAME}` by the values that a script assigns. A value may contain one other variable.
+/// Replaces `$NAME` and `${NAME}` by the values that a script assigns. A value may contain further variables.
 fn expanded(line: &str, variables: &[(String, String)]) -> String {
     const MAX: (usize, usize) = (200, 256);
     let mut line = line.to_owned();
@@ -280,7 +280,7 @@ fn stab<'a>(words: &[&'a str], start: &str) -> Vec<&'a str> {
 }
 
 /// Reads `qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 10Mbit ...`, or the tc command that creates it. Returns one
-/// section per port. If any qdisc has a rate, omits those without.
+/// section per port and direction. If any qdisc has a rate, omits qdiscs without a rate.
 fn tc(text: &str) -> Vec<Section> {
     const KINDS: [&str; 6] = ["cake", "cake_mq", "fq_codel", "tbf", "htb", "hfsc"];
     let mut sections: Vec<Section> = Vec::new();

@@ -133,7 +133,7 @@ fn overhead(value: &str) -> Fate {
     number("overhead", value)
 }
 
-/// Converts tc-cake's keywords to flags, in the order of the keywords.
+/// Converts tc-cake's keywords to flags. Later keywords override earlier ones.
 ///
 /// # Errors
 /// The sum of the keywords is out of range.
@@ -362,7 +362,7 @@ fn link_words(value: &str) -> Fate {
     }
 }
 
-/// Reads a keyword of cake or fq_codel that has no value.
+/// Reads a keyword of cake or fq_codel whose value, if any, is ignored.
 fn word(key: &str) -> Fate {
     match key {
         "qdisc" | "flows" | "quantum" | "drop_batch" => left(QUEUES),

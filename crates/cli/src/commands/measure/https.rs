@@ -60,7 +60,7 @@ impl HttpsArgs {
     }
 }
 
-/// Runs both servers until `stop` is set. If one server ends, the other one ends too.
+/// Runs `server` and `https` until `stop` is set. If one of them ends, the other one ends too.
 pub(super) fn run_both(
     server: Server,
     https: HttpsServer,
