@@ -228,7 +228,7 @@ mod tests {
         );
         assert_eq!(
             help_of("data-share"),
-            "Share of the link for data, 0 to 1; ACKs get the rest (SAD's g) [default: 0.5]"
+            "Share of the link for data, 0 to 1; ACKs get the rest (SAD's g for the uplink, f for the downlink) [default: 0.5]"
         );
         assert_eq!(
             help_of("ack-limit"),

@@ -40,7 +40,7 @@ struct Run {
     spare: Vec<Vec<u8>>,
     /// Filtered ACKs, over all histories.
     filtered: u64,
-    /// Number of survivors of filtered ACKs from which a sender has counted marks.
+    /// Number of ACKs that survived a filtered one and from which a sender counted marks.
     marked: u64,
 }
 

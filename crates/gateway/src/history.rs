@@ -55,7 +55,7 @@ fn learnt(of: &DirectionSnapshot) -> f64 {
     of.learnt_rate().unwrap_or_default()
 }
 
-/// Index in [`Reason::ALL`] of the reason for the learnt rate.
+/// Index in [`Reason::ALL`] of the reason for the last change of the learnt rate.
 fn why(of: &DirectionSnapshot) -> f64 {
     let holds = |reason: &Reason| of.control.contains_key(reason.variable());
     Reason::ALL.iter().position(holds).unwrap_or_default() as f64

@@ -224,7 +224,7 @@ settings! {
 settings! {
     /// Host and outputs of a gateway or a router.
     pub(crate) struct ServiceArgs: "" {
-        /// Folder that stores the interfaces' previous settings until they are restored; only its owner may have write access [default: /run/asymq/state; /run/asymq-root/state for root if the service's user owns /run/asymq].
+        /// Folder that stores the interfaces' previous settings until they are restored; only its owner may have write access [default: /run/asymq/state; if asymq runs as root and the service's user owns /run/asymq, /run/asymq-root/state].
         pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
         /// Socket type for sending frames: af-xdp, af-packet or auto, which uses AF_XDP if possible [default: auto].
         pub(crate) send: Option<SendBy> = "WAY", arg |arg| arg.help_heading("Host");
@@ -282,14 +282,14 @@ settings! {
         pub(crate) role: Option<Role> = "SIDE";
         /// Discipline at the uplink [default: asymq].
         pub(crate) qdisc: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
-        /// Uplink buffer, in packets or bytes [default: 100 ms of full packets at --up; at least 50p, at most 5000p or 20 ms, whichever is more].
+        /// Uplink buffer, in packets or bytes [default: 100 ms of full packets at --up; at least 50p, at most the larger of 5000p and 20 ms].
         pub(crate) buffer: Option<Limit> = "LIMIT";
         /// Discipline at the downlink, if the downlink is shaped (--down); with the value none, frames are sent at once [default: asymq].
         pub(crate) qdisc_down: Option<String> = "NAME", arg |arg| arg.value_parser(nothing());
         /// Downlink buffer, in packets or bytes [default: computed from --down as --buffer is from --up].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
         pub(crate) qdisc_params: Params;
-        /// Parameter of the downlink's discipline, for example data-share=0.3; repeatable [default: the uplink's value; for ack-queue and other parts, the part that --qdisc-down brings].
+        /// Parameter of the downlink's discipline, for example data-share=0.3; repeatable [default: the uplink's value; for a part such as ack-queue, the part of the --qdisc-down discipline].
         pub(crate) param_down: Vec<String> = "NAME=VALUE", arg |arg| arg.help_heading("Discipline");
         /// Number of ACKs that a headend creates for each filtered ACK, 0 to 64 [default: 1].
         pub(crate) regenerate: Option<u32> = "R", read within(0..=64), arg |arg| arg.help_heading("Headend");

@@ -60,7 +60,7 @@ pub(crate) struct InstallRouter {
     /// Start at the next boot instead of now; needed for a port with VLANs.
     #[arg(long, help_heading = "Host")]
     pub(super) next_boot: bool,
-    /// Shape with the kernel qdisc sch_asymq. The service adds it to the port each time the port appears, and with --down to an IFB device for the downlink.
+    /// Shape with the kernel qdisc sch_asymq. The service adds it to the port each time the port appears. With --down, it also adds it to an IFB device for the downlink.
     #[arg(long, help_heading = "Host", conflicts_with = "next_boot")]
     pub(super) kernel: bool,
     #[command(flatten)]

@@ -42,7 +42,7 @@ parameters! {
     GAIN: f64 = "ack-gain", "2", "Relative change of ack-wait per decision, per unit of difference between the ACKs' share of the uplink and the allowed share",
         within Kind::Number(0.0, 40.0);
     EXPONENT: f64 = "ack-exponent", "3",
-        "Allowed share of the uplink for ACKs, divided by the unused share of the downlink",
+        "Allowed share of the uplink for ACKs, divided by the unused share of the downlink. This balances cost and gain if n ACKs leave a share proportional to 1/n^ack-exponent unused",
         within Kind::Number(0.0, 100.0);
 }
 

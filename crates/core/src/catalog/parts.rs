@@ -30,7 +30,7 @@ fn whole_buffer(context: &Context<'_>) -> Value {
 
 parameters! {
     /// Data's share of the link.
-    pub DATA_SHARE: Share = "data-share", "0.5", "Share of the link for data, 0 to 1; ACKs get the rest (SAD's g)";
+    pub DATA_SHARE: Share = "data-share", "0.5", "Share of the link for data, 0 to 1; ACKs get the rest (SAD's g for the uplink, f for the downlink)";
     /// True if a class may use the unused share of the other class: by default true for WRR, false for CBQ.
     pub BORROW: bool = "borrow", "true", "Let each class (ACKs, data) use the unused share of the other class";
     pub(super) ECN: bool = "ecn", "false", "Mark ECN-capable packets where the AQM would drop them";

@@ -14,7 +14,7 @@ use crate::{Bytes, Duration, Share};
 parameters! {
     /// The default covers a packet of the other class; with less, a class of short packets gets less than its share.
     MADE_UP: MadeUp = "made-up", "other",
-        "Lost time that a class without borrowing may make up for: a time, own (time of one of its packets) or other (time of one packet of either class, whichever is longer)";
+        "Lost time that a class without borrowing may make up for: a time, own (time of one of its packets) or other (the longer of the times of one packet of each class)";
     /// By default, the bytes of a full data queue. With more, an upload after a long download would block ACKs for
     /// minutes.
     MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum of VAQ's unspent credit, or none";

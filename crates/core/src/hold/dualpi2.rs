@@ -198,7 +198,7 @@ mod tests {
 
     const LIMIT: Limit = Limit::Packets(1000);
 
-    /// Yields packets that arrive together, 100 of each kind. One leaves every 12 ms.
+    /// Yields 100 Not-ECT and 100 ECT(1) packets, which arrive together, as they leave: one every 12 ms.
     fn leave() -> impl Iterator<Item = Header> {
         let params = DualPi2Params {
             pi2: Pi2Params {

@@ -10,7 +10,7 @@ pub enum CreditPer {
     /// Every byte that an ACK acknowledges earns credit, as in the paper's text, so that a later ACK compensates for a
     /// lost one. Headers also earn credit: 40 bytes per packet. The field is the size of a packet on the fast link.
     Byte(u32),
-    /// Every byte that an ACK acknowledges earns credit, without headers.
+    /// Every payload byte that an ACK acknowledges earns credit; headers earn none.
     Payload,
     /// Each ACK that acknowledges new bytes earns one segment of this many bytes; a duplicate ACK earns nothing. This
     /// reproduces the paper's figures.
