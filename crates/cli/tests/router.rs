@@ -101,7 +101,7 @@ impl Place {
         })
     }
 
-    /// Adds a new port with the Ethernet address of the old one.
+    /// Adds a new port with the Ethernet address of the original one.
     fn plug_in(&self, name: &str, index: u32) -> std::io::Result<()> {
         self.router.run(|| {
             let (here, there) = (end(name, index, 1), end("far", PORT, 2));
@@ -173,7 +173,7 @@ impl Place {
             .unwrap_or_default()
     }
 
-    /// True if only the original port exists.
+    /// True if the port is the original one, without a namespace or journal of a take-over.
     fn is_given_back(&self) -> bool {
         let namespace = format!("/run/netns/asymq-{}", self.port);
         let state = self.folder.path().join("state");

@@ -190,7 +190,7 @@ mod tests {
         let (new, _) = rows(&history, 4998);
         assert_eq!((new.len(), &new[0][0]), (2, &4999.into()));
         assert_eq!(rows(&history, 5000).0.len(), 0);
-        // A number issued by a previous gateway.
+        // A row number of an earlier gateway.
         assert_eq!(rows(&history, 9000).0.len(), HOUR);
     }
 

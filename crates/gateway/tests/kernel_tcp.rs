@@ -25,7 +25,7 @@ enum Kind {
     AccEcn,
 }
 
-/// Counters of the kernels of both hosts.
+/// Counters of one host's kernel, or their sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counted {
     /// Segments rejected because of an old timestamp (RFC 7323, sec. 5.3).

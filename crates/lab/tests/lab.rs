@@ -154,7 +154,7 @@ fn every_congestion_control_of_the_kernel_carries_data_through_droptail() {
     }
 }
 
-/// The qdisc is below HTB, if this kernel and tc have both.
+/// The qdisc is below HTB. Skipped if this kernel or tc lacks pfifo or HTB.
 #[test]
 fn a_qdisc_of_the_kernels_holds_the_uplink_and_its_waits_are_seen() {
     let args = ScenarioArgs {
@@ -396,7 +396,7 @@ fn quic_flows_follow_tcp_flows_with_the_values_of_both_ends() {
             (Some(3.0), Some(1.0))
         );
     }
-    // Both flows are the second of their kind, so their round-trip times and starts are equal.
+    // Both are the first download of TCP or QUIC, so their round-trip times and starts are equal.
     assert_eq!(flows[0].start_s, flows[2].start_s);
 }
 
@@ -519,7 +519,7 @@ fn every_discipline_carries_kernel_tcp_both_ways() {
         for report in reports {
             let (name, run) = (&report.scenario.uplink.qdisc, &report.runs[0]);
             let carried = (run.summary.up.data, run.summary.down.data);
-            // A single flow may wait this long for a timeout, but not all flows of a direction.
+            // One flow may wait for a timeout during the whole run, but not all flows of a direction.
             if carried.0 > 0.1 && carried.1 > 0.1 {
                 continue;
             }
@@ -561,7 +561,7 @@ fn rates_of_both_modems_are_learnt_from_kernel_tcp_through_a_step() {
     let (up, down) = (&run.summary.up, &run.summary.down);
     assert!((0.6..=1.01).contains(&up.utilization), "{up:?}");
     assert!((0.6..=1.01).contains(&down.utilization), "{down:?}");
-    // The shapers of 40 and 80 Mbit/s would leave 600 ms in each modem.
+    // Shapers fixed at 40 and 80 Mbit/s would leave 600 ms in each modem.
     let probe = run.summary.probe_ms.unwrap();
     assert!(probe.p50 < 100.0, "{probe:?}");
     assert!(

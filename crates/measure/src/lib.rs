@@ -1,6 +1,6 @@
 //! Measures a line: capacity up, down and in both directions at once, and latency with and without load.
 //!
-//! [`measure`] is the client, [`Server`] the other end. The client can also measure rates with an `iperf3 -s`. Results
+//! [`measure`] is the client, [`Server`] the server. The client can also measure rates with an `iperf3 -s`. Results
 //! use the same names as results of the simulator and the lab.
 #![cfg(unix)]
 #![deny(unsafe_code)]

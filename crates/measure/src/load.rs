@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_burst_at_the_end_of_a_window_changes_its_rate_by_little() {
-        // Delivers 1 MB/s. In the 50 ms before each end, no data arrives.
+        // Delivers 1 MB/s, but the data of the 50 ms before 10 s arrive at 10 s.
         let count = |index: u32| {
             let at = f64::from(index) * 0.01;
             let held = if (9.95..10.0).contains(&at) {

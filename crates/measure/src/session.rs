@@ -21,7 +21,7 @@ pub struct Limits {
     pub clients_per_network: usize,
     /// Maximum duration of a session or of an HTTPS connection.
     pub time: Duration,
-    /// Maximum number of bytes of a session or an HTTPS connection, both directions together.
+    /// Maximum number of bytes of a session or an HTTPS connection, up plus down.
     pub bytes: u64,
     /// Maximum number of probes in a session.
     pub probes: u64,

@@ -92,7 +92,7 @@ impl Line {
         }
     }
 
-    /// Runs a server of this crate at the far end, until the returned value is dropped.
+    /// Runs a server of this crate in the server's namespace, until the returned value is dropped.
     fn serve<S: Send + 'static>(
         &self,
         bind: fn(Arc<AtomicBool>) -> io::Result<S>,
@@ -367,7 +367,7 @@ mod https {
         check_carried(&tested, &carried, 1e3 * UP as f64);
     }
 
-    /// Checks delays and rates of both loads on a line with a queue of `queue_ms`.
+    /// Checks delays and rates of the loads up and down on a line with a queue of `queue_ms`.
     fn check_full_queue(tested: &Tested, [up, down]: [u64; 2], queue_ms: f64) {
         let idle = tested.idle.unwrap();
         assert!(idle.tcp_ms < 10.0, "{idle:?}");

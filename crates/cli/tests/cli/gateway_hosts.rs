@@ -136,7 +136,7 @@ fn settings(place: &Place, name: &str) -> [String; 5] {
     place.middle.run(read).unwrap()
 }
 
-/// Numbered frames from one host to the other, two per millisecond.
+/// Numbered frames between two ports in `far`, two per millisecond.
 struct Stream {
     sender: Port,
     receiver: Port,

@@ -269,7 +269,7 @@ fn pour(from: &Netns, to: &Netns, address: Ipv4Addr, over: &AtomicBool, count: &
         }
         stream.shutdown(Shutdown::Write)?;
         stream.set_read_timeout(Some(DEADLINE))?;
-        // The other side closes after it has read all bytes.
+        // The receiver closes after it has read all bytes.
         assert_eq!(stream.read(&mut [0])?, 0);
         Ok(sent)
     };

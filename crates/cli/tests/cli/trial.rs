@@ -45,7 +45,7 @@ fn outcomes(qdisc: &str, runs: u32, seed: u32) -> Vec<Outcome> {
         .collect()
 }
 
-/// A trial of intervals drawn from both pools.
+/// A trial of intervals drawn from `pools`, one pool per setting.
 fn trial(random: &mut SplitMix64, pools: [&[Outcome]; 2]) -> Vec<Pair> {
     let mut draw = |pool: &[Outcome]| pool[(random.next() % pool.len() as u64) as usize];
     (0..PAIRS).map(|_| pools.map(&mut draw)).collect()
@@ -80,7 +80,7 @@ fn trials_find_real_effects_and_no_others() {
     let deviation = (0.05f64 * 0.95 / trials as f64).sqrt();
     assert!((share - 0.05).abs() < 3.0 * deviation, "{share}");
 
-    // The interval must contain the true value. A difference of 5 % or 3 ms must be reported.
+    // The confidence interval must contain the true value. A difference of 5 % or 3 ms must be reported.
     let mean = |pool: &[Outcome], of: &dyn Fn(&Outcome) -> f64| {
         pool.iter().map(of).sum::<f64>() / pool.len() as f64
     };

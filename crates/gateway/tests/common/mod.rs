@@ -29,7 +29,7 @@ pub(crate) struct Place {
 
 pub(crate) const HOME: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub(crate) const NET: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// Indices of the interfaces towards home and towards the net, in both namespaces.
+/// Index of `lan` and of its peer at home; [`WAN`]: of `wan` and of its peer at the net.
 pub(crate) const LAN: u32 = 11;
 pub(crate) const WAN: u32 = 12;
 
@@ -270,7 +270,7 @@ pub(crate) fn transfer_to(
             stream.set_read_timeout(Some(DEADLINE))?;
             stream.write_all(&all)?;
             stream.shutdown(Shutdown::Write)?;
-            // The other side closes after it has read all bytes. Buffered bytes may take longer than `DEADLINE`
+            // The receiver closes after it has read all bytes. Buffered bytes may take longer than `DEADLINE`
             // without a fault, so only the receiver checks progress.
             loop {
                 match stream.read(&mut [0]) {

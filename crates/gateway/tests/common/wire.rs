@@ -39,7 +39,7 @@ pub(crate) fn segment(port: u16, number: u32, payload: usize) -> Vec<u8> {
     frame
 }
 
-/// A segment of the other direction of flow `port`.
+/// A segment of flow `port` in the reverse direction.
 pub(crate) fn reverse_segment(port: u16, payload: usize) -> Vec<u8> {
     let mut frame = segment(port, 0, payload);
     frame[26..34].rotate_left(4);

@@ -196,7 +196,7 @@ pub(super) mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// Departures of frames of 1500 bytes that arrive at these instants: 12 ms each.
+    /// Departures of frames of 1500 bytes, which take 12 ms each, by their arrivals in ms.
     fn ends(link: &mut Link, arrivals: impl IntoIterator<Item = u64>) -> Vec<Instant> {
         let mut ends = Vec::new();
         let mut follow = |link: &mut Link, until: Instant| {
@@ -226,7 +226,7 @@ pub(super) mod tests {
     #[test]
     fn frames_that_come_while_one_is_sent_leave_one_after_the_other() {
         let mut link = link("droptail", 1);
-        // At the third frame, one is in transmission and one waits. At the fourth, the second has started.
+        // When the third frame arrives, one is sent and one waits. Before the fourth arrives, the second starts.
         let ends = ends(&mut link, [1, 2, 12, 14]);
         assert_eq!(ends, [ms(13), ms(25), ms(37)]);
         assert_eq!(dropped(&link), 1);

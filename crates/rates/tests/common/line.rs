@@ -15,7 +15,7 @@ pub(crate) enum Readable {
 }
 
 impl Readable {
-    /// All three kinds.
+    /// All kinds.
     pub(crate) const ALL: [Self; 3] = [Self::Stamps, Self::Numbers, Self::Spins];
 }
 
