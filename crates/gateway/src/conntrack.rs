@@ -216,7 +216,7 @@ impl NatTracker {
                 return;
             };
             if is_readable && self.socket.read(&mut |change| map.apply(change)).is_err() {
-                // Events were lost.
+                // The socket's buffer was full, so events were lost.
                 is_lost = true;
                 thread::sleep(RELOAD_INTERVAL.into());
                 let _ = self.socket.read(&mut |_| {});

@@ -112,7 +112,7 @@ impl Control {
             let status = Status { settings, snapshot };
             serde_json::to_string(&status).map_err(|error| error.to_string())
         };
-        // Placeholder if SIGHUP is not handled.
+        // If SIGHUP is not handled, `quit` takes the place of its waker.
         let others = [quit.as_fd(), self.hangup.as_ref().unwrap_or(quit).as_fd()];
         loop {
             let ready = match &mut self.socket {

@@ -111,7 +111,7 @@ impl Gateway {
         config.check_interfaces()?;
         let links = Self::open_links(config, host);
         let restored = host.state.as_deref().map(restore_killed);
-        // Each error is logged as one line.
+        // If the start fails, its error is the only line.
         let links = links?;
         restored
             .unwrap_or_default()

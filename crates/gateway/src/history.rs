@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// Maximum number of rows; one row is added per second.
+/// Maximum number of rows: one per snapshot, by default one per second.
 const HOUR: usize = 3600;
 
 /// A column's name, and its value from two consecutive snapshots.

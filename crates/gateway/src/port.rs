@@ -185,7 +185,7 @@ pub(crate) const fn is_in_use(address: &Address) -> bool {
 }
 
 impl Port {
-    /// Opens the interface `name` of the calling thread's network namespace. Disables GRO and LRO until the drop.
+    /// Opens the interface `name` of the calling thread's network namespace. Its GRO and LRO are off while it is open.
     ///
     /// # Errors
     /// There is no such Ethernet interface, or a privilege is missing.

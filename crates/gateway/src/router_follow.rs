@@ -25,7 +25,7 @@ pub(crate) struct PortFollower {
 }
 
 impl PortFollower {
-    /// Follows until `quit` wakes.
+    /// Follows the port until `quit` wakes.
     pub(crate) fn follow(mut self, quit: &Waker) {
         let mut last = None;
         while let Ok([false]) = poll([Some(quit.as_fd())], Some(INTERVAL)) {

@@ -90,7 +90,7 @@ impl Sender {
         if let Ok(xdp) = &mut self.xdp
             && fits(frame, self.longest.min(xdp.longest() - TAG))
         {
-            // Ignores errors here and below, because the next flush returns them again.
+            // Ignores errors here and below: if the fault persists, a later flush returns an error.
             if !self.packet.is_empty() {
                 let _ = self.packet.send(losses);
             }

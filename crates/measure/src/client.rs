@@ -168,7 +168,7 @@ impl<'a> Client<'a> {
         Ok(Window::new(from, self.now()))
     }
 
-    /// Waits after a load until a probe is about as fast as on the idle line.
+    /// Waits after a load, at most `DRAIN`, until a probe is about as fast as on the idle line.
     fn drain(&self) -> Result<(), MeasureError> {
         const SLOWER: f64 = 0.005;
         let from = self.now();

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// Maximum number of counts per second that the client accepts; the server sends five.
 const MAX_PER_SECOND: f64 = 20.0;
-/// Maximum accepted difference between the server's and the client's clock within a session, in seconds.
+/// Maximum difference in s between the times since the first count by the server's and by the client's clock.
 const MAX_CLOCK_ERROR: f64 = 15.0;
 
 /// The control connection of a session.

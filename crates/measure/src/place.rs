@@ -1,4 +1,4 @@
-//! Places at a server, one per client. The limits are per network, so that one network cannot exclude another.
+//! Places at a server, one per client. Limits are in total and per network, so that no network can exclude another.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};

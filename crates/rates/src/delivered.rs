@@ -1,6 +1,6 @@
 //! Rate at which a line has delivered data recently.
 
-/// Number of stored seconds. The best of them gives the lower bound of the rate.
+/// Number of stored seconds. A share of the best one is the lower bound of the rate.
 const SECONDS: usize = 10;
 /// Averaging times in ms.
 const RECENT: f64 = 100.0;

@@ -49,7 +49,7 @@ impl Netns {
     /// Opens the namespace of this name, if it exists.
     pub fn named(name: &str) -> io::Result<Option<Self>> {
         match File::open(path_of(name)) {
-            // The file is not mounted.
+            // No namespace is mounted on the file.
             Ok(file) if !is_netns(&file) => Ok(None),
             Ok(file) => Ok(Some(Self(file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -62,7 +62,7 @@ impl Netns {
         let path = path_of(name);
         match unmount_netns(&path).and_then(|()| fs::remove_file(&path)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            // The file is not a mount.
+            // Nothing is mounted on the file.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => fs::remove_file(&path),
             done => done,
         }

@@ -11,7 +11,7 @@ pub enum Feature {
     TxChecksum,
     /// TCP segmentation by the hardware.
     Tso,
-    /// Generic segmentation, late in the kernel.
+    /// Generic segmentation offload: frames split late in the kernel.
     Gso,
     /// Generic receive offload: frames merged by the kernel.
     Gro,

@@ -34,7 +34,7 @@ pub(super) const WINDOW: u32 = 8 << 20;
 /// Maximum unsent bytes that HTTP/2 buffers for a stream.
 pub(super) const SEND_BUFFER: usize = 64 * 1024;
 const FRAME: usize = 16 * 1024;
-/// Maximum time that data may stay unsent, in seconds.
+/// Maximum time in seconds for which data may stay unsent.
 const UNSENT: f64 = 0.005;
 /// Unsent bytes that are always allowed: two segments.
 const LEAST_UNSENT: usize = 3000;

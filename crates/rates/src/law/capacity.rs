@@ -45,7 +45,7 @@ impl Capacity {
         (TUNING.resume_share - less + more) * self.latest
     }
 
-    /// Queue in ms above which the line is full, without noise. `packet` is the time of a full packet in ms.
+    /// Queue in ms above which the line is full, without the margin for noise. `packet` is a full packet's time in ms.
     pub(super) fn full_queue(&self, packet: f64) -> f64 {
         TUNING.full.at(packet) - self.short_steady() * TUNING.steady_full_ms
     }

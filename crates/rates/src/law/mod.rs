@@ -60,7 +60,7 @@ const CLEAR: State = State::Clear { above: 0 };
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     elapsed: f64,
-    /// Queues in ms at which the state changes.
+    /// Queue in ms below which the line is clear; `full`: above which it is full.
     clear: f64,
     full: f64,
     /// Total bytes that the shaper has sent.
