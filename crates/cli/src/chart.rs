@@ -38,7 +38,7 @@ pub(crate) struct Words {
     pub(crate) note: String,
 }
 
-/// Draws reports that differ only in their discipline, as SVG. Means cover all runs; curves show the run nearest a mean.
+/// Draws reports that differ only in their discipline, as SVG. Means cover all runs; curves show a run near the mean.
 ///
 /// # Errors
 /// A report has no time series.

@@ -33,11 +33,11 @@ pub trait PacketIo {
 /// Frames lost at a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
-    /// Frames that arrived while the receive ring was full.
+    /// Frames that arrived while the receive ring, or its queue for long frames, was full.
     pub ring_full: u64,
     /// Frames that arrived truncated, or with a checksum that could not be completed.
     pub malformed: u64,
-    /// Superpackets that arrived in an unsupported tunnel.
+    /// Superpackets with unsupported headers or contradictory fields.
     pub unsegmentable: u64,
     /// Frames not sent because they were longer than the MTU.
     pub too_long: u64,

@@ -143,14 +143,14 @@ pub struct ClassSnapshot {
     pub reasons: [u64; Reason::COUNT],
     /// Median sojourn time in ms in the last interval; 0 without packets.
     pub sojourn_p50_ms: f64,
-    /// 95th percentile of the sojourn time.
+    /// 95th percentile of the sojourn time in ms.
     pub sojourn_p95_ms: f64,
-    /// 99th percentile of the sojourn time.
+    /// 99th percentile of the sojourn time in ms.
     pub sojourn_p99_ms: f64,
     /// Median round-trip time in ms of TCP segments from home in the last interval. It ends when the answer departs
     /// towards home. 0 without samples, and in the downlink.
     pub round_trip_p50_ms: f64,
-    /// 99th percentile of the round-trip time.
+    /// 99th percentile of the round-trip time in ms.
     pub round_trip_p99_ms: f64,
 }
 

@@ -12,7 +12,7 @@ use asymq_core::decide::random::SplitMix64;
 
 /// Minimum number of pairs for comparing a quantity.
 pub const MIN_PAIRS: usize = 8;
-/// Joint confidence level of all intervals.
+/// Joint level of all confidence intervals.
 pub const CONFIDENCE: f64 = 0.95;
 /// Number of draws of random orders.
 const DRAWS: usize = 1999;

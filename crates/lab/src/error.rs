@@ -27,7 +27,7 @@ pub enum LabError {
     System {
         /// The action that failed.
         doing: &'static str,
-        /// Cause.
+        /// Cause of the error.
         source: io::Error,
     },
     /// Packets were lost outside of the scenario's queues: their number.

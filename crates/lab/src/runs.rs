@@ -29,7 +29,7 @@ pub struct Options<'a> {
 pub struct Progress {
     /// Completed time, summed over all runs.
     pub elapsed: Duration,
-    /// Total duration.
+    /// Duration, summed over all runs.
     pub total: Duration,
 }
 
@@ -80,7 +80,7 @@ pub fn run_scenarios(
         .collect())
 }
 
-/// Maximum attempts of a late run.
+/// Maximum number of attempts if a run is late.
 const ATTEMPTS: u32 = 3;
 
 struct Task<'a> {

@@ -34,13 +34,13 @@ pub struct Measured {
 /// Capacities in bit/s of IP packets, `null` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Link {
-    /// Uplink.
+    /// Capacity of the uplink.
     pub up: Option<f64>,
-    /// Downlink.
+    /// Capacity of the downlink.
     pub down: Option<f64>,
-    /// Range of the uplink.
+    /// Range of the uplink's capacity.
     pub up_range: Option<Range>,
-    /// Range of the downlink.
+    /// Range of the downlink's capacity.
     pub down_range: Option<Range>,
 }
 

@@ -135,7 +135,7 @@ fn acknowledged(info: &[u8]) -> Option<u64> {
             .saturating_mul(long(info, BYTES_SENT)?)
             .checked_div(word(info, DATA_SEGS_OUT)?)
     };
-    // Available since Linux 4.19.
+    // `beyond` needs Linux 4.19.
     Some(acknowledged + beyond().unwrap_or(0))
 }
 

@@ -129,7 +129,7 @@ impl Probe {
     /// Length of a probe's IPv4 packet in bytes.
     pub const IP_LEN: usize = Self::LEN + 28;
 
-    /// Returns the datagram.
+    /// Returns the probe as a datagram.
     pub fn write(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         let fields = [self.session.0, self.number, self.arrived, self.left];

@@ -72,7 +72,7 @@ fn delays() -> Result<Box<PathDelays>, BuildError> {
 }
 
 impl Learner {
-    /// Time between two steps.
+    /// Time between two calls of [`step`](Self::step).
     pub const INTERVAL: Duration = Duration::from_millis(10);
 
     /// Creates a learner for the directions with a range. Each direction starts at its rate in `rates`.

@@ -17,7 +17,7 @@ pub(crate) struct ServerClock {
     stamp: u32,
     /// Number of ticks since the first timestamp.
     ticks: i64,
-    /// Tick in ns; 0 if unknown.
+    /// Length of a tick in ns; 0 if unknown.
     tick: i64,
     /// Age of the flow at the next measurement of the tick.
     check_at: i64,

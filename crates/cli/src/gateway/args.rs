@@ -115,7 +115,7 @@ pub(super) type Read =
     fn(&Words, Option<&Path>, &dyn Catalog) -> Result<(SettingsArgs, Words), ScenarioError>;
 
 impl<S: AnySettings> PlannedArgs<S> {
-    /// Merges flags and file.
+    /// Merges these flags over the file.
     pub(super) fn settings(
         &self,
         read: Read,
@@ -585,7 +585,7 @@ mod tests {
         // 100 ms at 100 Mbit/s are 1.25 MB, 825 frames of 1514 bytes.
         assert_eq!(buffer("100mbit"), Limit::Packets(825));
         assert_eq!(buffer("1gbit"), Limit::Packets(5000));
-        // 20 ms.
+        // 20 ms at 10 Gbit/s are 25 MB.
         assert_eq!(buffer("10gbit"), Limit::Packets(16_512));
         assert_eq!(buffer("1000gbit"), Limit::Packets(100_000));
     }

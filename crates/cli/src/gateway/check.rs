@@ -10,7 +10,7 @@ use asymq_gateway::net::link_speed;
 use asymq_gateway::{Finding, host_role, inspect_host, inspect_interface, mtu};
 use std::fmt::Write as _;
 
-/// Prints the findings. Fails if a finding is an error.
+/// Prints the findings. Fails if a finding is a problem.
 pub(super) fn run(args: &CheckArgs<HostArgs>, catalog: &dyn Catalog) -> anyhow::Result<()> {
     let settings = args.planned.settings(read, catalog)?.0.host;
     let findings = match (&settings.lan, &settings.wan) {
@@ -23,7 +23,7 @@ pub(super) fn run(args: &CheckArgs<HostArgs>, catalog: &dyn Catalog) -> anyhow::
     show(&findings, args.json)
 }
 
-/// Prints findings. Fails if a finding is an error.
+/// Prints findings. Fails if a finding is a problem.
 pub(super) fn show(findings: &[Finding], json: bool) -> anyhow::Result<()> {
     if json {
         output::print(&(serde_json::to_string_pretty(findings)? + "\n"))?;

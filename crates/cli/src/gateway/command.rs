@@ -56,7 +56,7 @@ pub(crate) fn run(args: &GatewayArgs, catalogs: Catalogs) -> anyhow::Result<()> 
 pub(super) struct Plan {
     pub(super) settings: SettingsArgs,
     pub(super) config: GatewayConfig,
-    /// Settings that may change later.
+    /// Current settings, for changes of the running gateway.
     current: Settings,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Consent {
 }
 
 impl Consent {
-    /// Fails if a finding about the port is an error. With consent, ignores the finding about the session.
+    /// Fails if a finding about the port is a problem. With consent, ignores the finding about the session.
     pub(super) fn check(&self, wan: &str) -> Result<(), GatewayError> {
         let consents = self.yes || self.confirm.is_some();
         let findings = inspect_router(wan);

@@ -109,7 +109,7 @@ pub(super) fn restore(state: Option<&Path>) -> anyhow::Result<()> {
     output::print(&text)
 }
 
-/// Paths and contents of all files.
+/// Paths and contents of the files to write.
 fn files(
     settings: &HostArgs,
     words: &Words,

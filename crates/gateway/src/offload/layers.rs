@@ -6,10 +6,10 @@
 
 use super::checksum::{complete, fold, sum};
 
-/// A header whose fields differ between segments.
+/// A header whose fields differ between segments, with its offset.
 #[derive(Clone, Copy, Debug)]
 enum Layer {
-    /// Length field of PPPoE.
+    /// Length field of PPPoE, with its offset.
     Pppoe(usize),
     V4(usize),
     V6(usize),

@@ -275,7 +275,7 @@ impl BulkFlows {
             let (socket, peer) = match self.listeners[direction as usize].accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // The peer closed early.
+                // The peer closed the connection before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(error),
             };

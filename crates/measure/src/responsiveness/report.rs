@@ -66,9 +66,9 @@ pub struct TestedLoad {
 /// Rates in bit/s, 0 in a direction without load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
-    /// Uploads.
+    /// Rate of uploads.
     pub up: f64,
-    /// Downloads.
+    /// Rate of downloads.
     pub down: f64,
 }
 

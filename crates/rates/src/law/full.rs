@@ -21,7 +21,7 @@ pub(super) struct Full {
     expected_drain: f64,
     /// Time since the last significant change.
     unchanged: f64,
-    /// Maximum of the queue.
+    /// Maximum of the queue since the line became full.
     peak: f64,
     /// Total drain expected from the cut.
     cut_drain: f64,

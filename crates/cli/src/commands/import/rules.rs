@@ -9,7 +9,7 @@ use asymq_core::units::Rate;
 /// Result for one option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// A flag of asymq.
+    /// The flag of asymq, with its value.
     Flag(String),
     /// Reason why the option has no flag.
     LeftOut(String),
