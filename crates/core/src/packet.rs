@@ -17,7 +17,7 @@ pub(crate) const FULL_PACKET: u32 = 1514;
 pub struct Flow(pub u64);
 
 impl Flow {
-    /// Returns the other direction of the conversation. The lowest bit distinguishes both directions.
+    /// Returns the other direction of the conversation, which differs in the lowest bit.
     #[must_use]
     pub const fn reverse(self) -> Self {
         Self(self.0 ^ 1)
@@ -140,7 +140,7 @@ impl Header {
     /// True for TCP with the ACK flag, without payload, and without SYN, FIN or RST.
     pub const fn is_pure_ack(&self) -> bool {
         const CONTROL: u16 = flags::ACK | flags::SYN | flags::FIN | flags::RST;
-        // No branches in this function and the next ones: the processor could not predict them.
+        // No branches here and in the two functions below: the processor could not predict them.
         matches!(self.protocol, Protocol::Tcp)
             & (self.payload == 0)
             & (self.flags & CONTROL == flags::ACK)
@@ -186,8 +186,8 @@ pub trait Packet {
         Network::default()
     }
 
-    /// Sets CE in the IP header if the packet is ECN-capable. Returns true if the packet now has CE. Called only by an
-    /// AQM that would drop the packet otherwise.
+    /// Sets CE in the IP header if the packet is ECN-capable. Returns true if the packet now has CE. Called only by
+    /// AQMs.
     fn mark_ce(&mut self) -> bool {
         false
     }

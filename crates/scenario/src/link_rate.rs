@@ -18,7 +18,7 @@ pub struct Step<T> {
 /// A change of a link's rate.
 pub type RateStep = Step<Rate>;
 
-/// A change of the additional one-way delay on the path beyond both modems.
+/// A change of the path's additional one-way delay beyond the modems.
 pub type DelayStep = Step<Duration>;
 
 impl<T: FromStr<Err: fmt::Display>> FromStr for Step<T> {

@@ -131,10 +131,10 @@ pub struct Scenario {
     /// Source of the rate of the shaper after `modem_down`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shaper_down: RateSource,
-    /// Changes of the path's delay beyond both modems.
+    /// Changes of the path's delay beyond the modems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps_delay: Vec<DelayStep>,
-    /// Random profile of both modems' rates and of the path's delay, in place of steps.
+    /// Random profile of the modems' rates and of the path's delay, in place of steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_profile: Option<RateProfile>,
     /// True if probes are sent for a learnt rate while no passing packet shows the delay.

@@ -110,7 +110,7 @@ pub struct Deciding {
     pub found: Estimate,
     /// Right-hand side; for a trend, the earlier point.
     pub expected: Estimate,
-    /// Difference of both sides, computed for each seed, with the interval that decides.
+    /// Left-hand minus right-hand side, computed for each seed, with the interval that decides.
     pub difference: Estimate,
     /// The accepted range of the difference.
     pub accepted: Range,

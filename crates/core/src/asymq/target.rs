@@ -40,7 +40,7 @@ pub struct TargetParams {
 }
 
 impl TargetParams {
-    /// For a flow without a learnt target: true if a packet exceeds the initial target.
+    /// For a flow without a learnt target: true if a packet exceeds the bounds of a signal.
     #[inline]
     pub(super) fn start_is_exceeded(&self, sojourn: Duration, left: u64, sends: Sends) -> bool {
         // The first comparison suffices for most packets.

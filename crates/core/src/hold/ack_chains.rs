@@ -153,8 +153,8 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         }
     }
 
-    /// Returns the state of a flow, and the ACK that leaves just before the flow's next arrival. This is the last
-    /// queued ACK. If the arrival replaces that ACK (`replaced`), it is the ACK before.
+    /// Returns a flow's state, and the ACK that leaves just before the flow's next arrival: the last queued ACK. If the
+    /// arrival replaces that ACK (`replaced`), it is the ACK before. Without a queued ACK, it is the last ACK sent.
     pub(crate) fn predecessor(&self, slot: Slot, replaced: bool) -> Option<(&FlowState, &AckInfo)> {
         let state = self.flows.get(slot)?;
         let place = match replaced {
@@ -219,7 +219,7 @@ impl<P: Packet, N: Copy> AckChains<P, N> {
         if !state.accecn {
             return None;
         }
-        // If the sender ignores either ACK, the sender's state is unknown.
+        // If the sender ignores `older` or `previous`, its state is unknown.
         let tells = older.is_taken
             && previous.is_taken
             && previous.info.is_taken_like(newer)

@@ -118,7 +118,7 @@ impl Answered {
         }
     }
 
-    /// Returns both hosts, the DSCP and the home host of an arrival. The home address is zero for [`Host::COMMON`].
+    /// Returns an arrival's source, destination, DSCP and home host. The home address is zero for [`Host::COMMON`].
     #[inline(always)]
     pub fn read<P: Packet>(&mut self, now: Instant, packet: &P) -> (Network, Host) {
         if !self.needs_hosts {

@@ -25,7 +25,7 @@ pub struct Parts<Q, S = AnyService> {
     pub answered: Option<Answered>,
     /// The ACK queue and the data queue.
     pub queues: Q,
-    /// Limits of both queues, until the controller changes them.
+    /// Limits of the two `queues`, until the controller changes them.
     pub limits: [Limit; Class::COUNT],
     /// AQM on arrival: early drops and marks.
     pub aqm: Option<Box<dyn Aqm + Send>>,
@@ -33,7 +33,7 @@ pub struct Parts<Q, S = AnyService> {
     pub service: S,
     /// Controller that changes settings.
     pub controller: Option<Box<dyn Controller + Send>>,
-    /// Limit of both queues together.
+    /// Division of the buffer between the two `queues`.
     pub buffer: Buffer,
 }
 

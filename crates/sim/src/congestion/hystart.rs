@@ -161,7 +161,7 @@ mod tests {
         hystart.window()
     }
 
-    /// Returns the state after two rounds of 16 and 32 ACKs over 100 ms, with a window of 50.
+    /// Returns the state after rounds of 16 and 32 ACKs with an RTT of 100 ms; the window is 50.
     fn started() -> HyStart<Reno> {
         let mut hystart = HyStart::new(Reno::new());
         hystart.on_established(2.0);

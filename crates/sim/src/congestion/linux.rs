@@ -135,7 +135,7 @@ impl LinuxCubic {
         self.epoch = Some(epoch);
     }
 
-    /// Stores the window before a reduction, with fast convergence. Returns the new threshold.
+    /// Sets `last_max` for a reduction, with fast convergence. Returns the new threshold.
     fn reduce(&mut self) -> u64 {
         let cwnd = self.cwnd;
         self.last_max = match cwnd < self.last_max {
@@ -235,7 +235,7 @@ impl CongestionControl for LinuxCubic {
         self.cwnd = self.ssthresh;
     }
 
-    /// Resets all state except the threshold.
+    /// Reduces the threshold and resets all other state.
     fn on_timeout(&mut self, flight: f64) {
         // A repeated timeout with one segment in flight leaves the threshold unchanged (RFC 5681, section 3.1).
         let ssthresh = match flight > 1.0 {

@@ -3,7 +3,7 @@
 use crate::packets::{Kind, Options, SimPacket};
 use asymq_core::{Fate, Instant, Reason, Sink};
 
-/// Counts of lost data packets. As a sink, counts the packets that a discipline drops.
+/// Counts of lost data packets. As a sink, counts data packets and PINGs that a discipline drops.
 #[derive(Debug, Default)]
 pub(crate) struct DataLosses {
     data: Vec<u64>,

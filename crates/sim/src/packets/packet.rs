@@ -146,7 +146,7 @@ impl<O: Options> Packet for SimPacket<O> {
         Network { hosts, dscp: 0 }
     }
 
-    /// Writes the new number only into the header, from which [`Layout::as_regenerated`] reads it.
+    /// Writes the acknowledgement number only into the header, from which [`Layout::as_regenerated`] reads it.
     fn rewrite_ack(&mut self, info: &AckInfo) {
         self.header.ack = info.ack;
         if let Some(timestamps) = info.timestamps {

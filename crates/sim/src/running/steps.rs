@@ -133,7 +133,7 @@ impl<'a, V: Variant> Stepped<'a, V> {
         })
     }
 
-    /// Runs the world until `until`, and records the intervals that end after `now`.
+    /// Runs the world until `until`, and records the intervals that end in that time.
     fn run(&mut self, until: u64) {
         if let Some(recorder) = &mut self.recorder {
             let interval = INTERVAL.as_nanos();

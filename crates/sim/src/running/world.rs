@@ -82,7 +82,7 @@ impl<'a, V: Variant> World<'a, V> {
             }
         }
         if line.is_some() {
-            // Each direction depends on the current state of both.
+            // Each direction depends on the other one's current state.
             links.iter_mut().for_each(Link::minimize_lookahead);
         }
         let mut conversations = traffic::conversations::<V>(scenario, &dumbbell, &models, seed);

@@ -255,7 +255,7 @@ impl Deliveries {
             return answer;
         };
         self.first_at = self.first_at.max(newest.at);
-        // The longer of both intervals, because a burst of ACKs or of segments does not show the path's rate.
+        // The longer of send and ACK interval, because a burst of ACKs or of segments does not show the path's rate.
         let interval = (newest.at - newest.first_at).max(now - newest.delivered_at);
         answer.prior = newest.delivered;
         answer.delivered = self.delivered - newest.delivered;

@@ -105,7 +105,7 @@ impl Bursts {
         self.last = now;
     }
 
-    /// Records that a new segment leaves. Returns PSH for the last of several segments, otherwise 0.
+    /// Records that a new segment leaves. Returns PSH for the last segment of a burst of several, otherwise 0.
     pub(crate) fn on_sent(&mut self) -> u16 {
         let is_last = self.left == 1 && self.len > 1;
         self.left = self.left.saturating_sub(1);

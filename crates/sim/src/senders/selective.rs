@@ -557,7 +557,7 @@ mod tests {
         let due = wire.now + 2 * RTT;
         assert_eq!((wire.expire(), wire.now), (vec![4], due));
         assert_eq!(wire.sender.counts().timeouts, 0);
-        // The SACK of the probe makes RACK retransmit the other segment.
+        // The SACK of the probe makes RACK retransmit segment 3.
         wire.now += RTT;
         assert_eq!(wire.ack(3, &[(4, 5)]), [3]);
         assert_eq!(wire.sender.counts().timeouts, 0);

@@ -77,7 +77,7 @@ pub(crate) struct AccessLosses {
 }
 
 impl AccessLosses {
-    /// Returns the sum of both losses.
+    /// Adds the losses of `other`.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             dropped: self.dropped + other.dropped,

@@ -27,7 +27,7 @@ impl Delivered {
     }
 }
 
-/// Template for new short transfers, and totals of completed ones whose indices were reused.
+/// Template for new short transfers, and totals of retired ones, whose indices were reused.
 pub(crate) struct Transfers {
     scenario: Scenario,
     model: TcpModel,
@@ -103,7 +103,7 @@ impl Transfers {
         record(&mut self.completions, transfer, self.from);
     }
 
-    /// Segments delivered by completed transfers and by those in `present`, by direction.
+    /// Segments delivered by retired transfers and by those in `present`, by direction.
     pub(crate) fn delivered<V: Variant>(&self, present: &[Conversation<V>]) -> [u64; 2] {
         let mut all = self.delivered;
         present
@@ -117,12 +117,12 @@ impl Transfers {
         Layout::of(0, &self.scenario, 0)
     }
 
-    /// Losses of completed transfers on the access links of a direction.
+    /// Losses of retired transfers on the access links of a direction.
     pub(crate) const fn access_losses(&self, direction: usize) -> AccessLosses {
         self.access_losses[direction]
     }
 
-    /// Completion times of completed transfers, including those in `present`.
+    /// Completion times of retired transfers, and of completed transfers in `present`.
     pub(crate) fn completions<V: Variant>(&self, present: &[Conversation<V>]) -> Histogram {
         let mut all = self.completions.clone();
         for transfer in present {

@@ -1,4 +1,4 @@
-//! Shows a claim's conditions: both sides with their intervals, and the accepted range of the left side.
+//! Shows a claim's conditions: the sides of each with their intervals, and the accepted range of the left side.
 
 use super::columns::Columns;
 use super::contents::shown_for;

@@ -79,7 +79,7 @@ impl Pi2 {
         (self.random.next() >> 32) as u32 <= probability
     }
 
-    /// Returns the verdict on a packet of either queue. A mark means a drop if the packet is not ECN-capable.
+    /// Returns the verdict on a scalable or a classic packet. A mark means a drop if the packet is not ECN-capable.
     pub fn judge(&mut self, params: &Pi2Params, scalable: bool) -> Verdict {
         let probability = self.probability;
         let coupled = u64::from(probability) * u64::from(params.coupling);

@@ -50,7 +50,7 @@ impl FlowKey {
         self.0.map_or(0, |key| key.hash([0]) as u16)
     }
 
-    /// Returns SipHash-1-3 of both ends and of `scope`. The hash of the other direction differs only in the lowest bit.
+    /// Returns SipHash-1-3 of both of the packet's ends and of `scope`. For the other direction, only the lowest bit differs.
     pub(super) fn flow(&self, packet: &Conversation, scope: u64) -> Flow {
         let Some(key) = &self.0 else {
             return Flow(0);

@@ -24,7 +24,7 @@ use crate::{Instant, Probe};
 
 /// Choice between the ACK queue and the data queue.
 pub trait Service {
-    /// Returns the class to serve at `now`; `heads` are the first packets of both queues.
+    /// Returns the class to serve at `now`; `heads` are the first packets of the two queues.
     fn next(&mut self, now: Instant, heads: Heads) -> Next;
 
     /// Accounts for a packet that leaves.
@@ -59,7 +59,7 @@ pub struct Head {
     pub due: Instant,
 }
 
-/// Next packets of both classes.
+/// Next packet of each class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heads {
     /// Next packet of the ACK queue.

@@ -437,14 +437,14 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
     }
 
     /// Like [`quantum`](Self::quantum), in units of 2^-16 bytes: the quantum divided by the larger number of bulk flows
-    /// of the two hosts.
+    /// of its two hosts.
     pub(super) fn part(&self, number: u32, quantum: u32) -> i64 {
         let hosts = self.get(number).map_or([0; 2], |flow| flow.hosts);
         part(load(&self.hosts, hosts), quantum)
     }
 }
 
-/// Returns the larger number of bulk flows of the two hosts, at least 1. Ignores sides without a host table.
+/// Returns the larger number of bulk flows of source and destination, at least 1. Ignores sides without a host table.
 #[inline]
 fn load([sources, destinations]: &[Hosts; 2], [source, destination]: [u16; 2]) -> u16 {
     let of = |hosts: &Hosts, host| hosts.bulk_flows.get(usize::from(host)).copied();

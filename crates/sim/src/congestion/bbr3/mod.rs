@@ -177,7 +177,7 @@ impl Bbr3 {
 
     /// Raises a volume to the minimum that offloads and delayed ACKs need.
     fn quantized(&self, volume: f64) -> f64 {
-        // The quantum is 1 ms at the pacing rate, at least two segments (section 5.6.3). TCP needs three.
+        // The quantum is 1 ms at the pacing rate, at least two segments (section 5.6.3). TCP needs three quanta.
         let send_quantum = (self.pacing_rate / 1000.0).clamp(2.0, 44.0);
         let volume = volume.max(3.0 * send_quantum).max(MIN_PIPE_WINDOW);
         match self.state {

@@ -153,7 +153,7 @@ impl Path {
     }
 }
 
-/// A link of 10 Mbit/s and 100 ms. The bandwidth-delay product is 83 segments, the buffer twice that.
+/// A path of 10 Mbit/s with an RTT of 100 ms. The bandwidth-delay product is 83 segments, the buffer twice that.
 fn path() -> Path {
     Path::new(833.0, 100, 166)
 }

@@ -122,7 +122,7 @@ fn congestion_avoidance_adds_one_segment_every_round_trip() {
 fn the_third_duplicate_ack_and_no_earlier_retransmits() {
     for recovery in [Recovery::Reno, Recovery::NewReno] {
         let (mut wire, una) = Wire::open(recovery, 10);
-        // RFC 3042: a new segment for each of the first two.
+        // RFC 3042: a new segment for each of the first two duplicate ACKs.
         assert_eq!(wire.ack(una), [una + 10]);
         assert_eq!(wire.ack(una), [una + 11]);
         assert_eq!(wire.ack(una), [una]);
