@@ -396,7 +396,7 @@ fn quic_flows_follow_tcp_flows_with_the_values_of_both_ends() {
             (Some(3.0), Some(1.0))
         );
     }
-    // Both are the first download of TCP or QUIC, so their round-trip times and starts are equal.
+    // The first download over TCP and the first over QUIC have equal round-trip times and starts.
     assert_eq!(flows[0].start_s, flows[2].start_s);
 }
 
