@@ -26,8 +26,8 @@ impl<P: Packet> Isolated<P> {
         targets.on_dequeue(place, (now, idle), sojourn, left, sends, params)
     }
 
-    /// Applies the AQM's signal to the oldest packet of a queue: marks it if possible. Returns true if the packet must
-    /// be dropped and another packet is queued behind it.
+    /// Applies the AQM's signal, and marks for scalable senders, to the oldest packet of a queue. Returns true if the
+    /// packet must be dropped and another packet is queued behind it.
     fn is_dropped(
         &mut self,
         now: Instant,
@@ -55,7 +55,7 @@ impl<P: Packet> Isolated<P> {
         Some(signal == Signal::Drop && !marked && left > 0)
     }
 
-    /// Marks the oldest packet of a queue, or drops packets until a packet may leave.
+    /// Marks the oldest packet of a queue, or drops up to [`MAX_DROPS`] until a packet may leave.
     #[inline(never)]
     fn signal_oldest(
         &mut self,

@@ -27,12 +27,12 @@ const PART_BESIDE_BULK: u64 = 16;
 /// Maximum divisor of the link's rate for new flows of a host that is not busy: such a host gets at least an eighth.
 const MIN_PART: u64 = 8;
 
-/// If a host has this many active flows, further flows that exceed the host's part of the link share one queue.
+/// If a host that is not alone has this many active flows, further flows beyond its part of the link share a queue.
 const FEW_FLOWS: u32 = 64;
-/// If a host has this many active flows, all further flows share one queue.
+/// If a host that is not alone has this many active flows, all further flows share a queue.
 const MANY_FLOWS: u32 = 256;
 
-/// Maximum debt of a host for new flows, as transmission time.
+/// Maximum debt of a host for new flows, as transmission time at its part of the link.
 const MAX_DEBT: Duration = Duration::from_millis(1000);
 
 /// Account of a host's new flows.
@@ -57,7 +57,7 @@ pub(super) struct Load {
     flows: u16,
     /// Active flows that are ahead of their share.
     ahead: u16,
-    /// Total time in which the host had no packet while other hosts competed for the link.
+    /// Total time from a missed turn to the host's next packet, if hosts competed for the link.
     idle: Duration,
     /// Time of the host's next turn, for a host without a packet.
     turn: Instant,
@@ -85,7 +85,7 @@ pub(super) const fn half(flow: u64) -> u32 {
     (flow ^ flow >> 32) as u32
 }
 
-/// Numbers of hosts seen in the current and in the previous epoch.
+/// Numbers of active or busy hosts in the current and in the previous epoch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     epoch: Epoch,

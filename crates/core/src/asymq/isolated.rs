@@ -31,16 +31,16 @@ pub struct IsolatedParams {
     pub queues: u32,
     /// Maximum number of flows with a learnt target.
     pub targets: u32,
-    /// Maximum backlog of all flows in bytes. Above this backlog the longest queue drops its oldest packet.
+    /// Maximum backlog of all flows in bytes, unless `flow_limit` permits more. Above it, the longest queue drops.
     pub bulk_limit: u64,
-    /// Backlog in bytes that each long-lived flow may have, even if the sum of all flows exceeds `bulk_limit`. With a
+    /// Backlog in bytes that each bulk flow may have, even if the sum of all flows exceeds `bulk_limit`. With a
     /// shorter queue, most packets of a flow would be retransmissions.
     pub flow_limit: u64,
 }
 
 const NO_FLOW: u32 = u32::MAX;
 
-/// Maximum number of flows checked in a search for an unused queue; bounds the work.
+/// Maximum number of flows of a list checked in a search for an idle one; bounds the work.
 const MAX_PROBES: usize = 16;
 
 /// Number of bytes that a link carries in a time.
@@ -62,7 +62,7 @@ fn host_credit_limit(link: Rate) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// Flow queues of asymq. Packets of sparse flows are always due at once; other packets may be sent after ACKs.
+/// Flow queues of asymq. Packets of sparse flows are due at once; packets of bulk flows may be sent after ACKs.
 #[derive(Clone, Debug)]
 pub struct Isolated<P> {
     pub(super) flows: FlowRounds<P, Learnt>,
@@ -104,8 +104,8 @@ impl<P: Packet> Isolated<P> {
         })
     }
 
-    /// Returns a queue for an inactive flow: a free queue, or the queue of an idle flow. If there is no such queue, the
-    /// flow shares the queue that is served next.
+    /// Returns a queue for an inactive flow: its old queue, a free queue, or an idle flow's queue. If there is none of
+    /// these, the flow shares the queue that is served next.
     #[inline(never)]
     fn queue_of(&mut self, flow: u64, hosts: [u64; 2]) -> Option<u32> {
         // Passes only the hosts, because two numbers fit into registers.
@@ -282,7 +282,7 @@ impl<P: Packet> Isolated<P> {
     }
 
     /// Adds `len` bytes to a flow's debt for a packet that leaves before the flow's turn; `left` bytes of the flow stay
-    /// queued. If no other flow has a packet (`alone`), the debt becomes zero instead.
+    /// queued. If only flows ahead have packets (`alone`), the debt becomes zero instead.
     pub(super) fn charge_early(
         &mut self,
         number: u32,
@@ -422,7 +422,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
         self.take(number)
     }
 
-    /// Returns the [`Head`] of the packet that leaves next. A bulk flow's packet is never due.
+    /// Returns the [`Head`] of the packet that leaves next, due if its flow is sparse or sends ahead of its share.
     fn head(&mut self) -> Option<Head> {
         let number = self.found_flow()?;
         self.next = number;

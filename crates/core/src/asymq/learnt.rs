@@ -1,4 +1,4 @@
-//! Learnt state of a flow, except its target.
+//! State of a flow and its queue, except the learnt target.
 
 use super::hosts::half;
 use super::shallow::Shallow;
@@ -31,7 +31,7 @@ pub(super) struct Learnt {
     pub(super) host: Host,
     /// True if the host counts this flow as ahead of its share.
     pub(super) ahead: bool,
-    /// True if the flow has been a bulk flow at any time.
+    /// True if the flow was a bulk flow before a pause.
     pub(super) was_bulk: bool,
     /// Mean size of the flow's packets in bytes.
     pub(super) size: u16,

@@ -1,4 +1,4 @@
-//! Marks for scalable senders (RFC 9331). The probability of a mark rises with the sojourn time in the flow's queue.
+//! Marks for scalable senders (RFC 9331). The share of marked packets rises with the sojourn time in the flow's queue.
 
 use crate::Duration;
 

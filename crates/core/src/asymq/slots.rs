@@ -1,4 +1,4 @@
-//! ACK queue with a slot per flow. While data is sent, an ACK waits in its slot for a later ACK.
+//! ACK queue with a slot per flow. While data is queued, an ACK waits in its slot for a later ACK.
 
 use super::hosts::Hosts;
 use super::target::NEVER;
@@ -76,7 +76,7 @@ impl<P: Packet> Slots<P> {
         Some(is_new && flow.acked >= wait.ramp && info.bytes_beyond(previous) < wait.bytes)
     }
 
-    /// Ends the wait of the flow's last ACK.
+    /// Ends the wait of the last queued ACK of the arrival's flow.
     fn release(&mut self, arrival: &Arrival) {
         if let Some(slot) = arrival.slot() {
             let lists = (&mut self.held, &mut self.order);

@@ -7,7 +7,7 @@
 
 use crate::{Duration, FULL_PACKET, Instant};
 
-/// Minimum number of queued full packets for a signal. Marks on shorter queues would leave slow links idle.
+/// Minimum sojourn time for a signal, in times of a full packet. Marks on shorter queues would leave slow links idle.
 const MIN_PACKETS: u64 = 2;
 
 /// Time from a signal until its effect is evaluated: several round trips of most senders.
@@ -31,7 +31,7 @@ pub struct TargetParams {
     pub min: Duration,
     /// Maximum of learnt targets.
     pub max: Duration,
-    /// Time for which a queue must exceed its target before a signal; zero disables signals.
+    /// Time for which a queue must exceed its target before the first signal; zero disables signals.
     pub interval: Duration,
     /// Bytes that must be queued behind a dropped packet, so that the sender detects the loss.
     pub floor: u64,
@@ -51,7 +51,7 @@ impl TargetParams {
     }
 }
 
-/// Maximum wait of small packets, in transmission times of a full packet.
+/// Target of small packets, in transmission times of a full packet.
 pub(super) const SMALL_WAIT: u64 = 8;
 
 /// Kind of a flow's packets; determines the bounds of a signal.
@@ -67,7 +67,7 @@ pub(super) enum Sends {
 
 impl Sends {
     /// Returns the effective target, and the bytes that must be queued behind a packet for a signal. `target` is the
-    /// flow's target. Above the maximum target, one more full packet must be queued. The sender's window is then near
+    /// flow's target. Above the maximum target, [`Data`](Self::Data) needs one more. The sender's window is then near
     /// its minimum, and a loss would cause a timeout.
     #[inline]
     fn bounds(self, target: Duration, sojourn: Duration, params: &TargetParams) -> (Duration, u64) {
@@ -117,15 +117,15 @@ pub(super) struct Target {
     target: ShortTime,
     /// Time at which the queue last rose above its target; [`NEVER`] while the queue is below it.
     above: Instant,
-    /// Time of the last signal.
+    /// Time of the last [`Signal::Drop`] or overflow.
     signalled: Instant,
     /// Time of the signal whose effect is being observed.
     epoch: Instant,
     /// Minimum sojourn time in the epoch; zero if the queue ran empty.
     low: ShortTime,
-    /// Time in the epoch in which both the queue and the link were idle.
+    /// Time in the epoch in which the queue was empty and its idle clock ran.
     idle: ShortTime,
-    /// For an empty queue: value of the link's idle clock when the queue ran empty.
+    /// For an empty queue: value of its idle clock when the queue ran empty.
     empty_since: Instant,
     /// Number of signals to which the queue has not responded.
     signals: u8,
@@ -151,8 +151,8 @@ impl Target {
         }
     }
 
-    /// Counts the idle time that ends with this arrival, by the link's idle clock `idle`. Time in which other queues
-    /// have packets does not count, because the link is then busy.
+    /// Counts the idle time that ends with this arrival. The idle clock `idle` runs while the link is idle, or while
+    /// other hosts use this host's part of the link.
     pub(super) fn on_enqueue(&mut self, idle: Instant) {
         let idle = idle.saturating_since(self.empty_since);
         if idle <= MAX_IDLE {

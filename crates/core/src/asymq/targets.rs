@@ -1,4 +1,4 @@
-//! Pool of learnt targets. A flow takes one when its queue first exceeds the initial target; most flows never do.
+//! Pool of learnt targets. A flow takes one when its queue first exceeds the initial target or overflows.
 
 use super::target::{Sends, Signal, Target, TargetParams};
 use crate::hold::{BuildError, slots};
@@ -18,13 +18,13 @@ impl Default for Slot {
     }
 }
 
-/// A fixed number of targets. If none is free, a flow takes a target that was not used recently.
+/// A fixed number of targets. A flow takes one that was not used recently, or the last one checked.
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
     entries: Box<[Target]>,
     /// Index of the entry that is checked next.
     hand: u16,
-    /// The link's idle clock; runs while no packet is queued.
+    /// The link's idle clock; runs while no packet is queued or sent.
     idle: Instant,
     /// End of the last transmission if no packet is queued; otherwise [`Instant::MAX`].
     idle_since: Instant,

@@ -71,7 +71,7 @@ impl Past {
 pub(crate) struct FlowState {
     /// Last queued packet of the flow.
     pub(crate) tail: Place,
-    /// Newest queued ACK.
+    /// Newest recorded ACK that the sender processes.
     newest: Option<Newest>,
     /// Number of duplicates of `newest`.
     duplicates: u8,

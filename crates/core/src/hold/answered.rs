@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 /// Maximum number of remembered hosts. [`Host::NONE`] and [`Host::COMMON`] have no slot.
 const HOSTS: u32 = 248;
 
-/// Number of entries for flows of the reverse path, indexed by hash; a newer flow overwrites an older one.
+/// Number of entries for answered flows, indexed by hash; a newer flow overwrites an older one.
 const FLOWS: usize = 1024;
 
 /// Time in seconds for which a host keeps its slot after its last answer. If no host was answered for this time, the
@@ -51,7 +51,7 @@ fn second(now: Instant) -> u32 {
     ((now.as_nanos() >> 30) as u32).max(1)
 }
 
-/// Returns the fingerprint of a flow of the reverse path, and its index in the table.
+/// Returns the fingerprint of a flow from home, and its index in the table.
 const fn note_of(flow: Flow) -> (u32, usize) {
     let hash = flow.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((hash >> 20) as u32 | 1, (hash >> 54) as usize % FLOWS)
@@ -86,7 +86,7 @@ pub struct Answered {
     flows: Box<[u32]>,
     /// Last second in which the reverse path counts as visible. Each answer to a host extends this time.
     visible_until: u32,
-    /// Start of the current lifetime, and number of unanswered addresses that have counted as hosts since then.
+    /// Start of the current lifetime, and number of new unanswered addresses since then.
     guesses: (u32, u32),
 }
 

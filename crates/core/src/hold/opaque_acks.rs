@@ -89,8 +89,8 @@ impl Sizes {
         count >= RECURS && u32::from(count) * PART >= all
     }
 
-    /// Counts a packet. Returns true for the size of a packet with only an ACK: the smallest size that was seen
-    /// twice, if it recurs.
+    /// Counts a packet. Returns true for the size of a packet with only an ACK: the smallest size with at
+    /// least [`SEEN`] counts, if it recurs.
     fn is_ack(&mut self, size: u8) -> bool {
         let place = self.0.iter().position(|&(known, _)| known == size);
         let least = || (0..SIZES).min_by_key(|&place| self.0[place].1);
@@ -140,7 +140,7 @@ struct Download {
     unexplained: u8,
     /// Time of the last packet treated as an ACK.
     acked: Instant,
-    /// Time of the download's last packet.
+    /// Time of the download's last full packet.
     arrived: Instant,
     /// Time until which no packet is treated as an ACK.
     not_before: Instant,

@@ -82,7 +82,7 @@ struct FlowState {
     credit: Credit,
     /// Earliest departure time of the flow's next ACK.
     busy_until: Instant,
-    /// True after duplicate ACKs: the acknowledgement number then jumps when a hole closes, even without filtering.
+    /// True after duplicates or SACK ranges: the acknowledgement number then jumps when a hole closes, even without filtering.
     hole: bool,
 }
 
@@ -266,7 +266,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         }
     }
 
-    /// Plans the ACKs to regenerate before this ACK: count, time of the first, gap, and the number before the first.
+    /// Plans the ACKs to regenerate before this ACK: count, time of the first, gap, and the previous ACK's number.
     fn plan(&mut self, now: Instant, flow: Flow, info: &AckInfo) -> Plan {
         let params = self.params;
         let nothing = Plan {
@@ -295,7 +295,7 @@ impl<P: Packet + Clone> Regenerator<P> {
         state.passed = now;
         state.interval = match state.interval {
             Duration::ZERO => since,
-            // Bounded by the maximum hold time.
+            // A sample adds at most the maximum hold time.
             interval => (interval * 3 + since.min(MAX_SMOOTHED_HOLD * 4)) / 4,
         };
         if advances {

@@ -50,7 +50,7 @@ impl FlowKey {
         self.0.map_or(0, |key| key.hash([0]) as u16)
     }
 
-    /// Returns SipHash-1-3 of both of the packet's ends and of `scope`. For the other direction, only the lowest bit differs.
+    /// Returns SipHash-1-3 of both ends of `packet` and of `scope`. The other direction differs only in the lowest bit.
     pub(super) fn flow(&self, packet: &Conversation, scope: u64) -> Flow {
         let Some(key) = &self.0 else {
             return Flow(0);
