@@ -1,7 +1,7 @@
-//! Flows that send ahead of their share. If an ECT(1) packet joins an empty queue, it leaves before the flow's turn. The
-//! flow then owes the packet's bytes, up to a maximum debt. A turn without a packet repays debt, so that shares hold in
-//! the long run. So a scalable flow that sends at its share and keeps its queue empty never waits for the turns of other
-//! flows.
+//! Flows that send ahead of their share. If an ECT(1) packet joins an empty queue, it leaves before the flow's turn.
+//! The flow then owes the packet's bytes, up to a maximum debt. A turn without a packet repays debt, so that shares
+//! hold in the long run. So a scalable flow that sends at its share and keeps its queue empty never waits for the turns
+//! of other flows.
 
 use crate::hold::{BuildError, Rounds};
 

@@ -82,7 +82,7 @@ struct FlowState {
     credit: Credit,
     /// Earliest departure time of the flow's next ACK.
     busy_until: Instant,
-    /// True after duplicates or SACK ranges: the acknowledgement number then jumps when a hole closes, even without filtering.
+    /// True after duplicates or SACK ranges: the number then jumps when a hole closes, even without filtering.
     hole: bool,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct CakeAutorate {
     pings: usize,
     next_ping: u64,
     next_load: u64,
-    /// Bytes that the shapers had sent at the last reading of the load.
+    /// Value of `sent` in [`tick`](Self::tick) at the last reading of the load.
     sent: [u64; 2],
     directions: [Option<DirectionState>; 2],
 }
@@ -76,8 +76,8 @@ impl CakeAutorate {
             .map_or(0.0, |state| state.rate)
     }
 
-    /// Advances to `now`. `waits` are the modems' queueing delays in ns; `sent` is the number of bytes that each shaper
-    /// has sent so far.
+    /// Advances to `now`. `waits` are the modems' queueing delays in ns; `sent` counts the bytes that the uplink's
+    /// shaper has sent, and that the downlink's shaper has received.
     pub(crate) fn tick(&mut self, now: u64, waits: [u64; 2], sent: [u64; 2]) {
         if now >= self.next_load {
             self.next_load += LOAD_INTERVAL;

@@ -16,7 +16,7 @@ const DOWN: usize = Direction::Down as usize;
 /// Modems in the line, and the sources of the shapers' rates.
 pub(crate) struct Line<O> {
     modems: [Option<ModemQueue>; 2],
-    /// Packets in transit from the downlink's modem to the downlink's shaper.
+    /// Packets in the downlink's modem, or in transit from it to the shaper.
     under_way: VecDeque<(u64, SimPacket<O>)>,
     shapers: [Shaper; 2],
     autorate: Option<CakeAutorate>,
@@ -29,7 +29,7 @@ pub(crate) struct Line<O> {
     probes_back: VecDeque<(u64, u16)>,
     propagation: u64,
     tick: u64,
-    /// Packets that full modems dropped.
+    /// Data packets that full modems dropped.
     pub(crate) losses: DataLosses,
 }
 
@@ -41,13 +41,13 @@ struct Shaper {
     bytes: u64,
 }
 
-/// Minimum rate of a shaper whose rate changes, in bit/s.
+/// Minimum rate of a shaper unless given or learnt, in bit/s.
 const MIN_RATE: f64 = 64_000.0;
 /// Ratio of the shaper's rate to the modem's rate, for `Oracle97` and `OracleDrain`.
 const ORACLE_SHARE: f64 = 0.97;
-/// Time in ns that an oracle takes to empty the modem's queue.
+/// Time in ns in which `OracleDrain` empties the modem's queue.
 const DRAIN_NS: f64 = 200e6;
-/// Queue that the oracle leaves in the modem, in ns.
+/// Queue that `OracleDrain` leaves there, in ns.
 const DRAIN_LEAVES_NS: f64 = 3e6;
 /// Maximum share of the rate that is used for draining.
 const DRAIN_MAX: f64 = 0.4;
@@ -55,7 +55,7 @@ const DRAIN_MAX: f64 = 0.4;
 /// Time in ns from the line's far end to the probed host and back.
 const PROBED_HOST: u64 = 10_000_000;
 
-/// Returns the fields from which a shaper measures its path; `None` if the packet has none of them.
+/// Returns the fields from which the learner measures the path; `None` if the packet has none of them.
 fn observed<O: Options>(packet: &SimPacket<O>) -> Option<Observed> {
     let (header, kind) = (&packet.header, packet.segment.kind());
     let options = packet.segment.options.on_wire();
@@ -299,7 +299,7 @@ impl<O: Options> Line<O> {
         self.modems[direction].as_ref().map_or(0, ModemQueue::lost)
     }
 
-    /// Number of packets between the modem and the downlink's shaper.
+    /// Number of packets in the downlink's modem, or in transit from it.
     #[cfg(test)]
     pub(crate) fn held(&self, direction: usize) -> u64 {
         match direction {

@@ -20,7 +20,7 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) struct Snapshot {
     at: u64,
     meters: [Meters; 2],
-    /// Capacity in bytes up to `at`, for links with a changing rate.
+    /// Capacity in bytes up to `at`; `None` for a constant rate.
     capacity: [Option<f64>; 2],
     /// Number of ACKs that were not filtered although a later ACK was queued, if the discipline counts them.
     unfiltered: [Option<[u64; Unfiltered::ALL.len()]>; 2],
@@ -33,7 +33,7 @@ pub(crate) struct Snapshot {
     lost_pings: [u64; 2],
     /// Segments delivered by short transfers.
     transfers: [u64; 2],
-    /// Number of data packets lost on the path, by conversation.
+    /// Number of data packets lost on the way, by conversation.
     lost: Vec<u64>,
 }
 
@@ -53,7 +53,7 @@ impl Received {
     }
 }
 
-/// Utilization of a link: share of the time or, if its rate changes, of its capacity.
+/// Busy time of a link and the time or, if its rate changes, bytes and the capacity.
 #[derive(Clone, Copy, Default)]
 struct Used {
     by_class: [f64; TrafficClass::COUNT],
@@ -61,7 +61,7 @@ struct Used {
 }
 
 impl Used {
-    /// Computes the utilization from `meters` up to `now`. `capacity` is in bytes; present if the link's rate changes.
+    /// Computes the values from `meters` up to `now`. `capacity` is in bytes; present if the link's rate changes.
     fn new(meters: &Meters, now: u64, capacity: Option<f64>) -> Self {
         let amount = |class| match capacity {
             None => meters.busy.of(class).as_nanos() as f64,
@@ -228,7 +228,7 @@ impl<V: Variant> Window<'_, '_, V> {
         shares.into()
     }
 
-    /// Returns the bytes that a direction's link could carry during the interval.
+    /// Returns the bytes that a direction's link could carry during the window.
     fn capacity(&self, direction: usize) -> f64 {
         match (self.end.capacity[direction], self.start.capacity[direction]) {
             (Some(end), Some(start)) => end - start,

@@ -39,7 +39,7 @@ pub(crate) struct Deliveries {
     base: u64,
     delivered: u64,
     delivered_at: u64,
-    /// Send time of the newest delivered segment.
+    /// Send time of the newest delivered segment, or of the first one after a pause.
     first_at: u64,
     lost: u64,
     in_flight: u64,

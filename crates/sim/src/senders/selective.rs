@@ -296,7 +296,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Processes the expiry of the timer. Returns false if it was a retransmission timeout.
+    /// Processes the expiry of the timer, unless it is the retransmission timer. Returns false if it is.
     pub(super) fn on_repair_timer(&mut self, now: u64, out: &mut impl Outbox<E::Options>) -> bool {
         match self.extension.repair().map(|repair| repair.timer) {
             None | Some(Timer::Retransmission) => return false,

@@ -25,11 +25,11 @@ pub(crate) struct Sender<C, E = ()> {
     pub(super) phase: Phase,
     /// Lowest unacknowledged segment.
     pub(super) una: u64,
-    /// Next segment to send; returns to `una` at a timeout.
+    /// Next segment to send; without SACK, returns to `una` at a timeout.
     pub(super) next: u64,
     /// Number after the highest segment ever sent.
     pub(super) end: u64,
-    /// Value of `end` at the last reduction; no fast retransmit until this number is acknowledged (RFC 6582, 3.2, 2).
+    /// Value of `end` at the last loss; no fast retransmit until this number is acknowledged (RFC 6582, 3.2, 2).
     pub(super) recover: u64,
     pub(super) duplicate_acks: u32,
     /// True after the first partial ACK of this recovery; only the first one restarts the timer (RFC 6582, "impatient"
@@ -37,7 +37,7 @@ pub(crate) struct Sender<C, E = ()> {
     partial_ack_seen: bool,
     /// Segment whose round trip is measured, and its send time; never a retransmission (Karn).
     pub(super) timed: Option<(u64, u64)>,
-    /// Time at which the retransmission timer expires, in ns; `u64::MAX` if it is not set.
+    /// Time at which the timer expires, in ns; `u64::MAX` if it is not set.
     pub(super) deadline: u64,
     pub(super) receive_window: f64,
     /// Number after the last segment that the application has written; unlimited if the application writes all at once.
@@ -394,7 +394,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// RFC 5681's FlightSize.
+    /// RFC 5681's FlightSize; the window counts as used if unsent data remains.
     pub(super) fn flight(&self) -> f64 {
         let window = self.effective_window();
         if self.end < self.limit {

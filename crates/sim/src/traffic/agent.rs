@@ -329,7 +329,7 @@ impl<V: Variant> TcpFlow<V> {
         }
     }
 
-    /// Lets the application connect, or write a segment.
+    /// Lets the application connect, write or close.
     fn act(&mut self, now: u64, out: &mut impl Outbox<V::Options>) {
         if !self.sender.is_connected() {
             self.sender.connect(now, out);
