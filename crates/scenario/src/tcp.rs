@@ -11,7 +11,7 @@ macro_rules! properties {
         struct Properties {
             /// The name in flags, files and results.
             name: &'static str,
-            /// The name as its RFC spells it.
+            /// The name in tables and charts.
             title: &'static str,
             $($name: $type,)+
         }
@@ -191,7 +191,7 @@ impl Tcp {
         }
     }
 
-    /// The name in tables and charts, as its RFC spells it.
+    /// The name in tables and charts.
     pub fn title(&self) -> &str {
         match self {
             Self::Outside(outside) => outside.name(),

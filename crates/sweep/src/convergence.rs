@@ -44,8 +44,8 @@ impl Window {
         })
     }
 
-    /// True if most runs settled in their first half and did not drift afterwards. A preview's drift is extrapolated
-    /// to the full run.
+    /// True if at least half of the runs settled in their first half, and no drift certainly exceeds the maximum. A
+    /// preview's drift is extrapolated to the full run.
     pub fn converged(&self) -> bool {
         let most = MAX_DRIFT / self.cut;
         let drifts = |drift: &Estimate| drift.low() > most || drift.high() < -most;

@@ -20,8 +20,8 @@ pub(crate) fn for_claims(mut experiment: Experiment) -> Experiment {
     experiment
 }
 
-/// Creates a preview with fewer and shorter runs. It contains only the series and points that claims name, and both
-/// ends and the middle of the sweep.
+/// Creates a preview with fewer and shorter runs. It contains only the series that claims or sentences name, and the
+/// points that `points_needed` returns.
 #[must_use]
 pub fn preview(mut experiment: Experiment) -> Experiment {
     keep_series(&mut experiment);
@@ -68,7 +68,7 @@ fn keep_series(experiment: &mut Experiment) {
     experiment.charts.retain(|chart| !chart.series.is_empty());
 }
 
-/// Returns the indices of both ends of the sweep, of its middle, and of the points that claims name.
+/// Returns the indices of the ends and the middle of the sweep, and of the ends of ranges that claims or sentences name.
 fn points_needed(experiment: &Experiment) -> Vec<usize> {
     let last = experiment.points.len() - 1;
     let mut keep = vec![0, last / 2, last];

@@ -67,7 +67,7 @@ impl Outcome {
         }
     }
 
-    /// True if the confidence intervals confirm the reason that the claim states.
+    /// True if the runs confirm all conditions that support the claim's reason.
     fn is_shown(&self, claim: &Claim) -> bool {
         let conditions = claim.shown_by.iter().filter_map(Evidence::condition);
         let conditions = conditions.map(|condition| (condition, Role::Number));

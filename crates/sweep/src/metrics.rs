@@ -68,7 +68,7 @@ pub fn names() -> Vec<String> {
 /// flows' goodput, `smallest-flow` is the smallest goodput divided by the mean. `readable-to-opaque` is the mean goodput
 /// of flows whose packets queues can read, divided by the mean goodput of encrypted flows; `listed-to-others` compares
 /// listed flows with all others. These ratios are 1 without flows. `unfiltered` is the share of ACKs that were kept
-/// although a later one had arrived; `unfiltered-RULE` is the part that this rule kept.
+/// although a later one had arrived; `unfiltered-GROUP` is the part that this group of rules kept.
 pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     let mut metrics = Metrics::new();
     let summary = &run.summary;
@@ -83,7 +83,7 @@ pub fn of_run(run: &Run, scenario: &Scenario) -> Metrics {
     metrics
 }
 
-/// Adds the metrics of a direction that are no number of the summary.
+/// Adds the metrics of a direction that the summary lacks.
 fn add_direction(
     metrics: &mut Metrics,
     scenario: &Scenario,
@@ -287,7 +287,7 @@ mod tests {
             .split_once("\n## Metrics of experiment files\n")
             .unwrap();
         let (text, _) = text.split_once("\n## ").unwrap();
-        // The page describes both directions at once. If a metric is a time below a share, its name contains the share.
+        // The page lists only names with `up`. If a metric is a time below a share, its name contains the share.
         let of_page = |name: &String| !name.contains("down.") && !name.contains("below-");
         let missing: Vec<String> = names()
             .into_iter()

@@ -64,7 +64,7 @@ impl Runs {
         self.measures.first().map_or(0, Vec::len)
     }
 
-    /// Estimate of a measure; `None` if no run has the measure.
+    /// Estimate of a measure; `None` if a run lacks it, or the mean is infinite.
     pub fn estimate(&self, measure: usize) -> Option<Estimate> {
         Estimate::of(&self.measures[measure]).filter(|estimate| estimate.mean.is_finite())
     }

@@ -3,7 +3,7 @@
 use asymq_scenario::{Scenario, Series, mean, standard_deviation};
 use std::collections::BTreeMap;
 
-/// Shares of the link. For each share, the time below it is a metric.
+/// Shares of the link. For each share, the part of the time below it is a metric.
 const LEVELS: [(f64, &str); 3] = [(0.1, "0.1"), (0.5, "0.5"), (0.9, "0.9")];
 
 /// Number of batches for the settling time. Shorter batches would hide a slow rise in noise.

@@ -1,4 +1,4 @@
-//! Results on disk: one line of JSON per run, so that an interrupted sweep loses at most one run.
+//! Results on disk: one line of JSON per run, so that an interrupted sweep loses only unfinished runs.
 
 use crate::fnv::long;
 use crate::metrics::{self, Metrics};

@@ -1,6 +1,6 @@
 //! Divides the runs of experiments into tasks: blocks of seeds with similar predicted cost.
 //!
-//! The tasks depend only on the experiments and the task size. A task therefore has the same name and result on every
+//! Tasks depend only on sources, experiments, round and size. A task therefore has the same name and result on every
 //! machine and at every attempt. One machine executes single runs, a shard executes every Nth run, and a cluster
 //! executes whole tasks.
 

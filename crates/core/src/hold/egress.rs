@@ -30,9 +30,9 @@ struct Counts {
 /// Fate of the queued packets at a change of discipline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handover {
-    /// Number of packets that moved to the new discipline.
+    /// Number of packets passed to the new discipline.
     pub packets: u64,
-    /// Number of packets that the new discipline dropped because of its limit.
+    /// Number of packets that the new discipline dropped.
     pub dropped: u64,
 }
 

@@ -21,8 +21,8 @@ struct Turn {
     begun: bool,
 }
 
-/// A queue per flow. If an arrival finds the buffer full, the longest queue drops its oldest packet. So a flow with
-/// few packets loses none.
+/// A queue per flow, by hash. If an arrival finds the buffer full, the longest queue drops its oldest packet. So a
+/// flow with few packets loses none, unless it shares a queue.
 #[derive(Clone, Debug)]
 pub struct FlowQueues<P> {
     queues: NumberedQueues<P>,

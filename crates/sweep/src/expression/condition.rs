@@ -66,7 +66,7 @@ pub struct Comparison {
     pub difference: Sample,
     /// Accepted range of the difference.
     pub accepted: Range,
-    /// Positions of the compared points in the list. A trend compares two neighbouring points.
+    /// Positions of the compared points in the list. A trend compares neighbours, and the last point with the first.
     pub places: Vec<usize>,
 }
 

@@ -20,7 +20,7 @@ const LISTS: u32 = 3;
 /// Number of the list of queues without an active flow. It follows the lists of the only group.
 const FREE: u32 = LISTS;
 
-/// Number of turns without a packet after which the remaining rounds are computed at once. If a host has a thousand
+/// Number of turns without a sent packet after which the remaining rounds are computed at once. If a host has a thousand
 /// flows, each gets only a third of a byte per round, and a packet would need thousands of rounds.
 const MAX_PASSES: u32 = 1 << 12;
 
@@ -366,7 +366,7 @@ impl<P: Packet, A: Copy + Default> FlowRounds<P, A> {
         Some(())
     }
 
-    /// Ends the current round of a flow.
+    /// Changes the round of a flow, and counts the flow.
     #[inline(always)]
     fn end(&mut self, group: u32, number: u32, round: Round) -> Option<()> {
         let flow = self.flows.get_mut(number)?;
