@@ -231,7 +231,7 @@ impl Scenario {
     }
 }
 
-/// Replaces a discipline's description from a file by the catalog's description. Both must be equal.
+/// Replaces a discipline's description from a file by the catalog's description, which must be equal.
 fn check_config(name: &str, config: &mut Config, catalog: &dyn Catalog) -> Result<(), ConfigError> {
     let place = Place {
         link: config.link,

@@ -157,7 +157,7 @@ pub struct DirectionReport {
     pub lost_pings: Option<f64>,
     /// Path: number of packets lost by impairments, in a full modem, or as too late for a tunnel's replay window.
     pub lost: f64,
-    /// Queue: number of pure ACKs that were filtered because a later ACK carries their information.
+    /// Queue: number of ACKs that were filtered because a later ACK carries their information.
     pub filtered: f64,
     /// Queue: number of packets that received a congestion mark.
     pub marked: f64,
@@ -218,7 +218,7 @@ impl DirectionReport {
 pub struct Fates {
     /// Number of dropped packets.
     pub dropped: f64,
-    /// Number of filtered pure ACKs.
+    /// Number of filtered ACKs, opaque ones included.
     pub filtered: f64,
     /// Number of marked packets.
     pub marked: f64,

@@ -68,7 +68,7 @@ fn keep_series(experiment: &mut Experiment) {
     experiment.charts.retain(|chart| !chart.series.is_empty());
 }
 
-/// Returns the indices of the ends and the middle of the sweep, and of the ends of ranges that claims or sentences name.
+/// Returns the indices of the sweep's ends and middle, and of the ends of ranges that claims or sentences name.
 fn points_needed(experiment: &Experiment) -> Vec<usize> {
     let last = experiment.points.len() - 1;
     let mut keep = vec![0, last / 2, last];

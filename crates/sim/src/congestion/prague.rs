@@ -9,7 +9,7 @@ use crate::congestion::{CongestionControl, Reno, WindowBased as _};
 /// Minimum round-trip time that determines the window's growth, in ns; a shorter one counts as this value.
 const VIRTUAL_RTT: u64 = 25_000_000;
 
-/// Relative change of the rate: higher in the first half of each round trip, lower in the second. As a result, a
+/// Relative change of the rate: up and down in turn, each for half a round trip, at least 12.5 ms. As a result, a
 /// marking threshold marks some packets in each round trip.
 const SWING: f64 = 4.0 / 128.0;
 

@@ -28,7 +28,7 @@ pub(crate) struct Link<O> {
     /// The traffic class of the latest transmission.
     sending: TrafficClass,
     sojourns: [Histogram; TrafficClass::COUNT],
-    /// Packets that the qdisc dropped.
+    /// Data packets and PINGs that the qdisc dropped.
     pub(crate) losses: DataLosses,
     /// Record of departures; `None` unless the run is watched.
     watched: Option<Box<Watched>>,

@@ -142,10 +142,10 @@ impl FullReceiving {
             .timestamps
             .then(|| (self.clock.stamp(now), self.recent));
         let mut options = TcpOptions::new(timestamps, self.mss);
-        // RFC 2018, section 3: as many blocks as fit. Timestamps leave room for three.
         if let Some(ecn) = &mut self.ecn {
             ecn.mark(&mut options);
         }
+        // RFC 2018, section 3: as many blocks as fit. Timestamps leave room for three.
         let mut room = MAX_SACK_RANGES - usize::from(self.timestamps);
         if let Some(number) = self.duplicate.take() {
             options.push_sack(number.wrapping_sub(next), (number + 1).wrapping_sub(next));
@@ -203,7 +203,7 @@ impl Pings {
 struct AckDelay {
     /// Number of remaining quick ACKs, which are sent at once.
     quick: u32,
-    /// Estimated time between two ACKs (`ato`); 0 before the first data.
+    /// Adapted delay of an ACK (`ato`); 0 before the first data.
     timeout: u64,
     /// Arrival of the last segment.
     last: u64,

@@ -20,7 +20,7 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) struct Snapshot {
     at: u64,
     meters: [Meters; 2],
-    /// Capacity in bytes up to `at`; `None` for a constant rate.
+    /// Capacity in bytes up to `at`; see [`World::capacity`].
     capacity: [Option<f64>; 2],
     /// Number of ACKs that were not filtered although a later ACK was queued, if the discipline counts them.
     unfiltered: [Option<[u64; Unfiltered::ALL.len()]>; 2],

@@ -154,7 +154,7 @@ impl<'a, V: Variant> World<'a, V> {
         self.line.is_some()
     }
 
-    /// Bytes that a direction could carry from the start of the run to `now`; `None` if its rate is constant.
+    /// Bytes that a direction could carry until `now`; `None` without a modem or a changing rate.
     pub(crate) fn capacity(&self, direction: usize, now: u64) -> Option<f64> {
         let of_modem = self
             .line
@@ -263,7 +263,7 @@ impl<'a, V: Variant> World<'a, V> {
     }
 
     /// Executes all arrivals at a queue and departures from it up to `horizon` (inclusive). At equal times, events
-    /// after the first link come first, then departures, then arrivals by conversation.
+    /// after the first link come first, then packets of the modem, departures, and arrivals by conversation.
     // One function per direction does all work for a packet. A function for both directions would need more registers
     // than the CPU has, and each further call would save and restore them.
     #[inline(never)]

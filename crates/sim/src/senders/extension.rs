@@ -54,7 +54,7 @@ pub(crate) trait Sending {
         }
     }
 
-    /// Processes the options of an ACK.
+    /// Records the timestamp of an ACK.
     #[inline]
     fn hears(&mut self, options: &Self::Options) {
         if let Some(full) = self.full_mut()
