@@ -122,7 +122,7 @@ impl Bench {
         assert_eq!(self.next_flow(), Some((flow, true)));
     }
 
-    /// Starts an upload that is a bulk flow and always has packets queued.
+    /// Starts an upload: a bulk flow with four queued packets.
     fn upload(&mut self, flow: u64) {
         for _ in 0..6 {
             self.data(flow);

@@ -123,7 +123,7 @@ fn a_flow_over_all_links_has_less_the_more_of_them_are_shared() {
         shares("--flow up,rtt=60ms,links=1 --flow up,rtt=60ms,links=2 --flow up,rtt=60ms,links=3");
     for flows in [&two, &three] {
         assert!(flows.iter().all(|flow| flow.base_rtt_ms == 60.0));
-        // The long and the short flow of each link fill the link.
+        // The long flow and the short one of each link fill it.
         for short in &flows[1..] {
             let both = flows[0].goodput + short.goodput;
             assert!((9.0e6..9.8e6).contains(&both), "{flows:?}");
@@ -131,7 +131,7 @@ fn a_flow_over_all_links_has_less_the_more_of_them_are_shared() {
     }
     assert!(two[0].goodput > three[0].goodput, "{two:?} {three:?}");
     assert!(three[0].goodput < 4e6, "{three:?}");
-    // ACKs of downloads use these links too.
+    // The ACKs of a download use its links too.
     let down = shares("--flow down,rtt=60ms,links=2..3");
     assert!(down[0].goodput > 6e6 && down[1].goodput > 6e6, "{down:?}");
 }

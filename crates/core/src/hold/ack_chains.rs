@@ -53,7 +53,7 @@ impl Arrival {
         self.slot
     }
 
-    /// True if the ACK repeats the flow's last acknowledgement number: a duplicate, a window update or a probe.
+    /// True if the ACK may be a duplicate: it has a position in a run of duplicates.
     pub(crate) const fn repeats(&self) -> bool {
         self.duplicates.is_some()
     }

@@ -129,8 +129,8 @@ impl<O: Options> Packet for SimPacket<O> {
         marked
     }
 
-    /// Hosts of the packet. Home is one host, except for floods. Each flow has its own server. A flood's `note` is its
-    /// [`Aim`].
+    /// Hosts of the packet. Home is one host, and each flow has its own server, except for floods. A flood's `note` is
+    /// its [`Aim`].
     fn network(&self) -> Network {
         const HOME: u64 = mix(0);
         const NEIGHBOUR: u64 = mix(1 << 63);
@@ -215,7 +215,7 @@ const TUNNEL_FLOW: u64 = 1 << 62;
 const FLOOD_INDEX: usize = (1 << FLOOD_INDEX_BITS) - 1;
 const FLOOD_INDEX_BITS: u32 = 16;
 
-/// Returns the number of a flood's packet after `count` earlier packets.
+/// Returns the number of the packet that is number `count` of a flood.
 pub(crate) const fn flood_number(index: usize, count: u64) -> u64 {
     count << FLOOD_INDEX_BITS | (index & FLOOD_INDEX) as u64
 }

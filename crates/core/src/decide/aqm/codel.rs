@@ -44,7 +44,7 @@ impl CodelParams {
 pub struct Wait {
     /// Sojourn time of the packet.
     pub sojourn: Duration,
-    /// Bytes queued behind the packet.
+    /// Bytes queued behind the packet; in FQ-CoDel, of all queues.
     pub backlog: u64,
 }
 
@@ -64,7 +64,7 @@ pub struct Codel {
     count: u32,
     /// Value of `count` at the start of the last dropping state.
     last_count: u32,
-    /// End of the interval for which the sojourn time must exceed the target; `None` after a shorter sojourn time.
+    /// End of the interval for which the sojourn time must exceed the target; `None` after a short sojourn time or backlog.
     first_above: Option<Instant>,
     drop_next: Instant,
 }

@@ -55,7 +55,7 @@ pub struct Red {
     slope: u64,
     /// Average backlog in units of 2^-32 packets.
     average: u64,
-    /// Arrivals since the last early drop.
+    /// Arrivals since the last signal, above the lower threshold.
     count: u32,
     idle_since: Option<Instant>,
     random: SplitMix64,

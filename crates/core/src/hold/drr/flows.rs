@@ -172,7 +172,7 @@ impl Hosts {
 pub(super) struct Flows<P, A> {
     pub(super) queues: NumberedQueues<P, Flow<A>>,
     hosts: [Hosts; 2],
-    /// Number of queues per group, rounded up to a power of two; also the size of the host tables.
+    /// Number of queues per group, rounded up to a power of two; also the number of hosts per group.
     places: u32,
     isolation: Isolation,
     /// First queue of each chain; empty if queues are in sets.
@@ -314,7 +314,7 @@ impl<P: Packet, A: Copy + Default> Flows<P, A> {
         self.isolation
     }
 
-    /// Binary logarithm of the queues of a group.
+    /// Binary logarithm of `places`.
     pub(super) const fn shift(&self) -> u32 {
         self.places.trailing_zeros()
     }
