@@ -62,14 +62,14 @@ impl Gamma {
     }
 }
 
-/// Reaction if a class used less than half of its share in an interval, so that its rate does not show its demand.
+/// Reaction if a class without a backlog used less than half of its share, so its rate does not show its demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnusedShare {
-    /// The share becomes the served rate, as in the papers: the share of an idle data class falls to
+    /// The step starts at the served rate, as in the papers: the share of an idle data class falls to
     /// [`GradientParams::min_share`].
     Follow,
-    /// Both classes return to [`Gradient::INITIAL_SHARE`], but a backlogged data class that was served less than its
-    /// share keeps its share.
+    /// Both classes return to [`Gradient::INITIAL_SHARE`]. For a backlogged data class, the step starts at least at its
+    /// share.
     EqualShares,
 }
 

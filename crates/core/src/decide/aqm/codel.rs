@@ -64,7 +64,7 @@ pub struct Codel {
     count: u32,
     /// Value of `count` at the start of the last dropping state.
     last_count: u32,
-    /// End of the interval for which the sojourn time must exceed the target; `None` after a short sojourn time or backlog.
+    /// End of the interval for which the sojourn time must exceed the target; `None` after a short sojourn or backlog.
     first_above: Option<Instant>,
     drop_next: Instant,
 }

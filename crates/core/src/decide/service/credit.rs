@@ -19,7 +19,7 @@ pub enum CreditPer {
 
 /// Credit of the data class, in bytes of the slow link.
 ///
-/// Every data packet spends credit. If no ACK is queued, data leaves even without credit, and the credit stays at zero.
+/// Every data packet spends credit. If no ACK is queued, data leaves even without credit, which then becomes zero.
 /// The paper does not define this case; without this rule, the link would idle although data is queued. The paper has
 /// no bound on unspent credit. Without a bound, an upload after an hour of pure download would block ACKs for minutes.
 #[derive(Clone, Debug)]
