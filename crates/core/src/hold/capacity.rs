@@ -41,7 +41,7 @@ impl fmt::Display for BuildError {
 impl core::error::Error for BuildError {}
 
 /// Returns the number of packets for which a queue with this limit has room. A queue limited in bytes has room for one
-/// packet per 40 bytes, at most 131 072 packets. Packets shorter than 40 bytes may use up this room below the limit.
+/// packet per 40 bytes and four more, at most 131 072. Packets shorter than 40 bytes may use up this room below the limit.
 ///
 /// # Errors
 /// The limit exceeds [`MAX_PACKETS`].

@@ -72,7 +72,7 @@ impl<P: Packet> FqCodel<P> {
                 .exceeds(admission.limit, self.params.memory_limit)
     }
 
-    /// Drops half of the longest queue, at most `drop_batch` packets (RFC 8290, 4.1.2). Returns false if no packet is queued.
+    /// Drops half of the longest queue, at most `drop_batch` packets (RFC 8290, 4.1.2). Returns false without packets.
     fn drop_batch(&mut self, now: Instant, sink: &mut dyn Sink<P>) -> bool {
         let Some(number) = self.queues.longest() else {
             return false;

@@ -53,7 +53,7 @@ impl Cubic {
         C * from_plateau * from_plateau * from_plateau + self.w_max
     }
 
-    /// Starts an epoch with `K` from eq. 2. `K` is 0 if the window is above `W_max`.
+    /// Starts an epoch with `K` from eq. 2. `K` is 0 unless the window is below `W_max`.
     fn begin(&mut self, now: u64) -> Epoch {
         let cwnd = self.reno.cwnd;
         let k = if cwnd < self.w_max {

@@ -15,7 +15,7 @@ use std::fmt;
 /// An event on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// An ACK of this many segments. If `marked`, some of these segments had a CE mark.
+    /// An ACK of this many segments. If `marked`, these segments had a CE mark.
     Ack {
         /// Segments acknowledged.
         acked: u64,
@@ -39,7 +39,7 @@ pub enum Step {
     Timeout,
     /// A pause of the application.
     Idle,
-    /// A pause of this length in ms.
+    /// No event for this time in ms.
     Wait(u64),
 }
 
