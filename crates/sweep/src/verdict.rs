@@ -10,7 +10,7 @@ asymq_core::named! {
     pub enum Verdict {
         /// All intervals lie within their accepted ranges.
         Reproduced = "reproduced",
-        /// The intervals of direction, order and trend lie within their ranges, but an interval of a number does not.
+        /// The intervals of direction, order and trend lie within their ranges, but that of a number lies outside.
         InShape = "reproduced in shape",
         /// The interval of a direction, an order or a trend lies outside its range. If the claim has none of these, the
         /// interval of a number lies outside its range.

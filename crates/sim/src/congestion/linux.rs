@@ -39,7 +39,7 @@ pub(crate) struct LinuxCubic {
     /// Minimum round-trip time, without samples from the first second of an epoch.
     min_rtt: Option<u64>,
     hystart: bool,
-    /// HyStart's round trip; `None` after HyStart has ended slow start.
+    /// HyStart's round trip; `None` without HyStart, or after it has ended slow start.
     round: Option<Round>,
 }
 

@@ -8,9 +8,9 @@ const PERSIST: u32 = 16;
 /// State of RACK: observed reordering, and the delivered segment that was sent last. Times are in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rack {
-    /// Send time and number of the delivered segment that was sent last (`RACK.xmit_ts`, `RACK.end_seq`), and its
-    /// round-trip time.
+    /// Send time and number of the delivered segment that was sent last (`RACK.xmit_ts`, `RACK.end_seq`).
     newest: (u64, u64),
+    /// Round-trip time of the segment delivered last.
     rtt: u64,
     /// The highest segment delivered (`RACK.fack`).
     highest: u64,

@@ -25,7 +25,7 @@ pub(crate) struct RttEstimator {
     round_end: u64,
 }
 
-/// Range of the samples so far, in ns.
+/// Range of the samples since the last reset, in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RttExtent {
     pub(crate) samples: u64,
