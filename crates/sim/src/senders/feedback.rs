@@ -25,7 +25,7 @@ impl<C: CongestionControl, E: Sending> Sender<C, E> {
         }
     }
 
-    /// Processes the marks that an ACK reports (RFC 3168, section 6.1.2). In a SYN-ACK, ECE accepts ECN and reports no mark.
+    /// Processes an ACK's marks (RFC 3168, section 6.1.2). In a SYN-ACK, ECE accepts ECN and reports no mark.
     pub(super) fn take_echo(
         &mut self,
         segment: &Segment<E::Options>,
