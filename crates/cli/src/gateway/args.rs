@@ -272,7 +272,7 @@ asymq_core::read_by_name!(Role, "unknown; use home or headend");
 settings! {
     /// Settings that may change while a gateway runs.
     pub(crate) struct LinkArgs: "" {
-        /// Rate of the uplink's shaper, usually 95 % of the line's rate. auto learns it from passing packets; auto:1mbit..20mbit learns it within this range [default: auto].
+        /// Rate of the uplink's shaper, usually 95 % of the line's. auto learns it from packets; auto:1mbit..20mbit learns it within this range [default: auto].
         pub(crate) up: Option<LineRate> = "RATE";
         /// Rate of the downlink's shaper, or auto, as in --up [default: auto for a router; no shaper for a gateway].
         pub(crate) down: Option<LineRate> = "RATE";
