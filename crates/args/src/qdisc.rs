@@ -168,9 +168,9 @@ impl Listing {
         };
         let mut others: Vec<(&str, Vec<&str>)> = Vec::new();
         for entry in &self.entries {
-            let mut own = entry.parameters.iter().filter(|own| own.name == name);
-            let own = own.next().map(|own| own.default);
-            let default = brings(entry).map(|(_, value)| *value).or(own);
+            let own = entry.parameters.iter().find(|own| own.name == name);
+            let default =
+                brings(entry).map_or(own.map(|own| own.default), |(_, value)| Some(*value));
             // A discipline's entry precedes the part of equal name.
             let is_known = others.iter().any(|(_, names)| names.contains(&entry.name));
             let Some(default) = default.filter(|default| *default != usual && !is_known) else {
@@ -183,10 +183,16 @@ impl Listing {
                 None => others.push((default, vec![entry.name])),
             }
         }
-        let each = others.iter();
-        let each = each.map(|(default, names)| format!("{default} for {}; ", names.join(", ")));
+        let titled = |name: &&str| match self.entries.iter().find(|entry| entry.name == *name) {
+            Some(part) if part.role != Role::Qdisc => format!("{} {name}", part.role.key()),
+            _ => (*name).to_owned(),
+        };
+        let mut each = String::new();
+        for (default, names) in &others {
+            let names: Vec<String> = names.iter().map(titled).collect();
+            each += &format!("{default} for {}; ", names.join(", "));
+        }
         let otherwise = if others.is_empty() { "" } else { " otherwise" };
-        let each = each.collect::<String>();
         format!("{} [default: {each}{usual}{otherwise}]", parameter.help)
     }
 }
@@ -232,7 +238,7 @@ mod tests {
         );
         assert_eq!(
             help_of("ack-limit"),
-            "Maximum backlog of the ACK queue [default: 30p for vaq; --down / --up packets for afvq; 80p (256p above 20mbit) for asymq; the buffer otherwise]"
+            "Maximum backlog of the ACK queue [default: 30p for vaq; (--down / --up) packets for afvq; 80p (256p above 20mbit) for asymq; the buffer otherwise]"
         );
     }
 

@@ -48,7 +48,7 @@ settings! {
         pub tc: Option<String> = "QDISC";
         /// Discipline at the downlink [default: droptail].
         pub qdisc_down: Option<String> = "NAME";
-        /// Parameter of the downlink's discipline, for example data-share=0.3 (SAD's f); repeatable [default: the uplink's value; for a part such as ack-queue, the part of the --qdisc-down discipline].
+        /// Parameter of the downlink's discipline, for example data-share=0.3 (SAD's f); repeatable [default: the uplink's value; for ack-queue and other parts, the --qdisc-down discipline's own].
         pub param_down: Vec<String> = "NAME=VALUE";
         /// Congestion control.
         pub tcp: Option<Tcp> = "NAME", arg |arg| arg.help(tcp_help());
@@ -62,7 +62,7 @@ settings! {
         pub ack_every: Option<u32> = "N", read within(1..=64);
         /// Receive window of every host, in packets or bytes [default: unlimited].
         pub window: Option<Limit> = "LIMIT";
-        /// UDP flow of constant rate, for example up:500kbit or down:3mbit:200b@60s..80s: direction, rate, packet size [default: 1000b] and time [default: the whole run]; repeatable. up:1mbit/2..3 crosses only links 2 and 3 of --links. up:3mbit:60b:syns is a flood from a second host at home (simulator only). Its fourth field is udp, syns or acks (each packet is a new flow), or a number of UDP flows such as 40. Each flow of the flood has its own server. With :server as the fifth field, all flows go to the server of the scenario's first flow. With :forged as the fifth field, they also go to this server, each from a different forged address.
+        /// UDP flow of constant rate, for example up:500kbit or down:3mbit:200b@60s..80s: direction, rate, packet size [default: 1000b] and time [default: the whole run]; repeatable. up:1mbit/2..3 crosses only links 2 and 3 of --links. up:3mbit:60b:syns is a flood from a second host at home (simulator only). Its fourth field is udp, syns or acks (with all three, each packet is a new flow), or a number of UDP flows such as 40. Each flow of the flood has its own server. With :server as the fifth field, all flows go to the server of the scenario's first flow. With :forged as the fifth field, they also go to this server, each from a different forged address.
         pub udp: Vec<UdpBurst> = "FLOW";
         /// Interval of probes: small UDP echoes whose queueing delay is reported. 0 sends none [default: 0; 100ms with real TCP].
         pub probe: Option<Duration> = "TIME";

@@ -17,6 +17,10 @@ the discipline has. A result lists all parts and parameters of its run.
 
 Some defaults are safer than the papers' values, or work better;
 [mechanisms.md](../notes/mechanisms.md#to-the-letter-or-by-default) lists both.
+
+The column *buffer* shows `--buffer-split`: one limit for ACKs and data (shared), a limit for each (separate), or one limit divided
+in the ratio of their shares of the link (in-ratio). If no packet counts as an ACK (`--classifier none`), only the data's limit
+matters. A setting of a discipline takes precedence over one of its parts.
 ";
 
 fn resolved(name: &str) -> Config {
@@ -39,7 +43,7 @@ fn disciplines(page: &mut String) {
         };
         let parts: Vec<String> = Role::PARTS.iter().map(|role| part(role.key())).collect();
         let regenerated = if entry.regenerates {
-            "; `regenerate` 1"
+            "; sets `regenerate` to 1"
         } else {
             ""
         };
@@ -71,10 +75,13 @@ fn parts(page: &mut String) {
         );
         for entry in Standard.of_role(role) {
             let parameter = |p: &asymq_core::catalog::Parameter| {
-                format!("`{}`: {} [{}]", p.name, p.help, p.default)
+                let own = entry.brings.iter().find(|(name, _)| *name == p.name);
+                let default = own.map_or(p.default, |(_, value)| value);
+                format!("`{}`: {} [{default}]", p.name, p.help)
             };
             let parameters: Vec<String> = entry.parameters.iter().map(parameter).collect();
-            let brings = entry.brings.iter();
+            let is_listed = |name: &str| entry.parameters.iter().any(|p| p.name == name);
+            let brings = entry.brings.iter().filter(|(name, _)| !is_listed(name));
             let brings =
                 brings.map(|(name, value)| format!("sets `{name}` to {value} unless given"));
             let cell: Vec<String> = parameters.into_iter().chain(brings).collect();

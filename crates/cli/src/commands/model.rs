@@ -28,7 +28,7 @@ pub(crate) struct ModelArgs {
     /// Bytes of a full data packet on the link.
     #[arg(long, value_name = "SIZE", default_value = "1500b", value_parser = size(41))]
     data_size: u32,
-    /// Data packets that an ACK acknowledges, 1 to 64; 2 with delayed ACKs.
+    /// Data packets that an ACK acknowledges, 1 to 64 (use 2 for delayed ACKs).
     #[arg(long, value_name = "N", default_value = "1", value_parser = number::<1, 64>)]
     data_per_ack: f64,
     /// Uplink buffer, in packets or bytes.

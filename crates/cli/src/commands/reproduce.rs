@@ -20,7 +20,7 @@ pub(crate) struct ReproduceArgs {
     /// Read experiment files from this folder, in place of the built-in ones.
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// Compare with the verdicts.toml of an earlier report. Exit with an error if a claim that held there now fails by more than chance, or has another tolerance.
+    /// Compare with the verdicts.toml of an earlier report. Exit with an error if a claim that held there now fails by more than chance explains, or has another tolerance.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
     /// Folder to which the report and all results are written.

@@ -202,7 +202,7 @@ pub(crate) struct UninstallArgs {
 /// Flags of `asymq gateway restore`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// The killed gateway's --state folder [default: /run/asymq/state and /run/asymq-root/state].
+    /// The killed gateway's --state folder [default: both /run/asymq/state and /run/asymq-root/state].
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 }
@@ -224,7 +224,7 @@ settings! {
 settings! {
     /// Host and outputs of a gateway or a router.
     pub(crate) struct ServiceArgs: "" {
-        /// Folder that stores the interfaces' previous settings until they are restored; only its owner may have write access [default: /run/asymq/state; if asymq runs as root and the service's user owns /run/asymq, /run/asymq-root/state].
+        /// Folder that stores the interfaces' previous settings until they are restored; only its owner may have write access [default: /run/asymq/state, or /run/asymq-root/state if asymq runs as root and the service's user owns /run/asymq].
         pub(crate) state: Option<PathBuf> = "DIR", arg |arg| arg.help_heading("Host");
         /// Socket type for sending frames: af-xdp, af-packet or auto, which uses AF_XDP if possible [default: auto].
         pub(crate) send: Option<SendBy> = "WAY", arg |arg| arg.help_heading("Host");
@@ -289,7 +289,7 @@ settings! {
         /// Downlink buffer, in packets or bytes [default: computed from --down as --buffer is from --up].
         pub(crate) buffer_down: Option<Limit> = "LIMIT";
         pub(crate) qdisc_params: Params;
-        /// Parameter of the downlink's discipline, for example data-share=0.3; repeatable [default: the uplink's value; for a part such as ack-queue, the part of the --qdisc-down discipline].
+        /// Parameter of the downlink's discipline, for example data-share=0.3; repeatable [default: the uplink's value; for ack-queue and other parts, the --qdisc-down discipline's own].
         pub(crate) param_down: Vec<String> = "NAME=VALUE", arg |arg| arg.help_heading("Discipline");
         /// Number of ACKs that a headend creates for each filtered ACK, 0 to 64 [default: 1].
         pub(crate) regenerate: Option<u32> = "R", read within(0..=64), arg |arg| arg.help_heading("Headend");

@@ -44,7 +44,7 @@ pub(crate) enum RouterCommand {
     /// Restore the port after `asymq router` was killed.
     Restore(RestoreRouter),
     #[command(hide = true)]
-    /// Take over the port without shaping, and let the kernel forward packets (used by the service).
+    /// Take over the port as `asymq router` does, but do not shape: the kernel forwards its packets (used by the service).
     Take(Box<TakeRouter>),
     /// Change settings of a running router, as `asymq gateway set` does for a gateway.
     Set(Box<SetArgs>),
@@ -85,7 +85,7 @@ pub(crate) struct TakeRouter {
 /// Flags of `asymq router restore`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RestoreRouter {
-    /// The killed router's --state folder [default: /run/asymq/state and /run/asymq-root/state].
+    /// The killed router's --state folder [default: both /run/asymq/state and /run/asymq-root/state].
     #[arg(long, value_name = "DIR")]
     pub(super) state: Option<PathBuf>,
     /// Settings file of the router; its key `state` is the folder.

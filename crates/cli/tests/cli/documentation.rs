@@ -171,10 +171,21 @@ fn add_flags(
         .unwrap_or_default();
     *page += &format!("\n## `{path}`\n\n{about}.\n");
     if !shared.is_empty() {
-        let shared: Vec<String> = shared.into_iter().collect();
+        let mut shared: Vec<String> = shared.into_iter().collect();
+        let last = shared.pop().unwrap_or_default();
+        let others = match shared.is_empty() {
+            true => last,
+            false => format!("{} and {last}", shared.join(", ")),
+        };
+        let help = match command
+            .get_arguments()
+            .any(|arg| arg.get_id() == "help-all")
+        {
+            true => "--help-all",
+            false => "--help",
+        };
         *page += &format!(
-            "\nIt also takes some of the flags listed under {}.\n",
-            shared.join(", ")
+            "\nIt also takes some of the flags listed under {others}; `{path} {help}` prints all its flags.\n"
         );
     }
     for (heading, rows) in groups {

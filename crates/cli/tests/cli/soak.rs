@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const LINK: &str = "--up 10mbit --down 20mbit --qdisc-down asymq --buffer 200p";
 /// Time until all one-time allocations are done.
 const WARM_UP: Duration = Duration::from_secs(15);
-/// Time until the last client ends.
+/// Pause after the load, in which the last clients end.
 const IDLE: Duration = Duration::from_secs(7);
 const FLAP_EVERY: Duration = Duration::from_secs(10);
 /// Time for changes of settings before each trial.

@@ -18,7 +18,7 @@ parameters! {
     ACK_SEGMENTS: f64 = "ack-segments", "0.64", "Maximum number of segments that a held ACK may acknowledge, per ms of ack-wait",
         within Kind::Number(0.0, 1000.0);
     RAMP: Duration = "ack-ramp", "250ms",
-        "Length of a download's start, during which its ACKs are not held: as many bytes as the downlink carries in this time at its learnt rate";
+        "Do not hold a download's ACKs until it has delivered as many bytes as the downlink carries in this time at its learnt rate";
     /// Off by default, because the detection of encrypted ACKs may be wrong.
     pub(super) THIN_OPAQUE: bool = "thin-opaque", "false",
         "Treat small QUIC packets as ACKs, and filter them, while a download runs. Some may not be ACKs, because QUIC is encrypted";
@@ -30,7 +30,7 @@ parameters! {
     BULK_MIN: Duration = "bulk-min", "5ms", "Minimum target sojourn time that asymq learns for long-lived flows";
     BULK_INTERVAL: Duration = "bulk-interval", "200ms", "Time for which a flow's sojourn time must exceed its target before asymq drops or marks a packet";
     BULK_FLOOR: Bytes = "bulk-floor", "2800b",
-        "Minimum bytes of the same flow behind a packet that asymq drops; they let the sender detect the loss",
+        "Minimum bytes of the same flow that are queued behind a packet when asymq drops it, so that the sender detects the loss",
         within Kind::Size(0, 1 << 30);
     MIN_WAIT: Duration = "min-ack-wait", "4ms", "Minimum ack-wait that the controller sets";
     MAX_WAIT: Duration = "max-ack-wait", "100ms", "Maximum ack-wait that the controller sets";
@@ -42,7 +42,7 @@ parameters! {
     GAIN: f64 = "ack-gain", "2", "Relative change of ack-wait per decision, per unit of difference between the ACKs' share of the uplink and the allowed share",
         within Kind::Number(0.0, 40.0);
     EXPONENT: f64 = "ack-exponent", "3",
-        "Allowed share of the uplink for ACKs, divided by the unused share of the downlink. This balances cost and gain if n ACKs leave a share proportional to 1/n^ack-exponent unused",
+        "Allowed share of the uplink for ACKs, divided by the unused share of the downlink. This balances cost and gain if n ACKs leave a share of the downlink unused that is proportional to 1/n^ack-exponent",
         within Kind::Number(0.0, 100.0);
 }
 

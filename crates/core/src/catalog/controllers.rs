@@ -69,7 +69,7 @@ parameters! {
 
 /// Default limit of AFVQ's ACK queue: the ACKs that arrive during the transmission of one data packet. A queue with a
 /// slot per flow gets at least [`FLOWS`] slots, because a flow without a slot stalls.
-const MAX_ACKS: Typed<Limit> = ACK_LIMIT.or("--down / --up packets").computed(max_acks);
+const MAX_ACKS: Typed<Limit> = ACK_LIMIT.or("(--down / --up) packets").computed(max_acks);
 
 fn max_acks(context: &Context<'_>) -> Value {
     let data_per_ack = context

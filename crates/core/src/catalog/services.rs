@@ -14,7 +14,7 @@ use crate::{Bytes, Duration, Share};
 parameters! {
     /// The default covers a packet of the other class; with less, a class of short packets gets less than its share.
     MADE_UP: MadeUp = "made-up", "other",
-        "Lost time that a class without borrowing may make up for: a time, own (time of one of its packets) or other (the longer of the times of one packet of each class)";
+        "Lost time that a class without borrowing may make up for: a time, own (transmission time of one of its packets) or other (the larger of this time and that of the other class)";
     /// By default, the bytes of a full data queue. With more, an upload after a long download would block ACKs for
     /// minutes.
     MAX_CREDIT: Option<Bytes> = "max-credit", "150000b", "Maximum of VAQ's unspent credit, or none";
@@ -67,7 +67,7 @@ const fn service(name: &'static str, make: Make, summary: &'static str) -> Entry
 
 /// The services, in the order of `--help`.
 pub(super) static SERVICES: &[Entry] = entries! {
-    service("shared", |_| Ok(InOrder.into()), "Serves packets in the order of arrival, from one buffer for both classes"),
+    service("shared", |_| Ok(InOrder.into()), "Serves packets in the order of arrival"),
         brings: &[("buffer-split", "shared")];
     service("acks-first", |_| Ok(AcksFirst.into()), "Serves ACKs before data"), source: "RFC 3449, sec. 5.4.2";
     service("prr", |config| Ok(RoundRobin::new(data_share(config)).into()),

@@ -79,8 +79,8 @@ fn port_below(sessions: &str) -> Option<&str> {
     ports.all(|other| other == port).then_some(port)
 }
 
-/// Creates one link per section. Merges tc's two sections of one link, up and down: the only two sections, or
-/// sections with names like `eth0` and `ifb4eth0`.
+/// Creates one link per section. Merges tc's sections for up and down if they are the only two, or if their names
+/// match, like `eth0` and `ifb4eth0`.
 fn links(sections: &[Section], wan: Option<&str>, sessions: &str) -> Vec<Link> {
     let halves = sections.iter().partition(|of| of.is_download());
     let (mut downs, ups): (Vec<&Section>, Vec<&Section>) = halves;
