@@ -246,7 +246,7 @@ impl Spread {
     }
 }
 
-/// Returns the common limit in standard errors: in 95 % of the draws, no quantity's mean exceeds this limit.
+/// Returns the common limit in standard errors. In 95 % of random draws of signs, no quantity's mean exceeds it.
 fn limit(compared: &[Compared], pairs: usize, seed: u64) -> f64 {
     /// Differences of a quantity, the sum of their squares, and their number.
     type Row = (Vec<f64>, f64, usize);

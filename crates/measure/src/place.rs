@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Time without activity after which a connection may be closed for a new one.
 const REPLACEABLE: Duration = Duration::from_secs(1);
-/// Number of bytes that count as activity; slower progress counts as idle time.
+/// A connection counts as idle until it has moved at least this many further bytes.
 const ACTIVE_BYTES: u64 = 256;
 
 /// A client's network for limits: an IPv4 address or an IPv6 /64.

@@ -15,7 +15,7 @@ pub(crate) struct Delivered {
     pub(crate) sustained: f64,
     /// Bits per ms in each of the last seconds, the current second first.
     seconds: [f64; SECONDS],
-    /// Age of the current second in ms.
+    /// Time since the start of the current second in ms.
     age: f64,
 }
 

@@ -26,7 +26,7 @@ const RISK: f64 = 0.01;
 /// Differences from a file of verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// Claims that now fail by more than chance, changed tolerances, and new or missing claims.
+    /// Claims that now fail by more than chance explains, changed tolerances, and new or missing claims.
     pub failures: Vec<String>,
     /// Changed verdicts that other seeds can explain.
     pub notes: Vec<String>,
@@ -132,7 +132,7 @@ pub fn compare(before: &Verdicts, outcomes: &[Outcome], partial: bool) -> Differ
     differences
 }
 
-/// Line about a claim that held in the file and now fails by more than chance.
+/// Line about a claim that held in the file and now fails by more than chance explains.
 fn left(claim: &str, was: &Entry, strict: Verdict) -> Option<String> {
     let was_one_of = |verdicts: &[Verdict]| verdicts.iter().any(|v| v.to_string() == was.verdict);
     let failed = match strict {

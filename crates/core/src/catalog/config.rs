@@ -19,7 +19,7 @@ pub struct Config {
     pub qdisc: Cow<'static, str>,
     /// Capacity of the discipline's link.
     pub link: Rate,
-    /// Assumed capacity of the reverse direction, if known.
+    /// Capacity that the discipline assumes for the reverse direction; `None` if not given.
     #[cfg_attr(
         feature = "serde",
         serde(default, skip_serializing_if = "Option::is_none")

@@ -28,7 +28,7 @@ const MASK: u32 = 0x00ff_ffff;
 /// Index of the CE counter in both orders of the option.
 const CE: u8 = 1;
 
-/// State of a sender after an ACK: the counter that gets the bytes of ACKs without the option (Linux's `est_ecnfield`).
+/// Known facts about a sender after an ACK, above all the counter for bytes of ACKs without the option (`est_ecnfield`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     /// The sender may have ignored the ACK, or has no counter for the bytes of ACKs without the option.

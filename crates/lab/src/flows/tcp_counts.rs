@@ -12,7 +12,7 @@ pub(crate) struct TcpCounts {
     /// True if segments carry timestamps.
     pub(crate) timestamps: bool,
     pub(crate) retransmissions: u32,
-    /// Retransmission timeouts, since Linux 6.7.
+    /// Number of retransmission timeouts; `None` before Linux 6.7.
     pub(crate) timeouts: Option<u16>,
 }
 

@@ -25,7 +25,7 @@ enum Line {
 /// A modem whose rate and buffer are unknown to the shaper.
 struct Modem {
     queue: ModemQueue,
-    /// Time at which `queue`'s time is zero.
+    /// Zero of the clock that `queue` uses.
     start: Instant,
     /// Frames in order of the time at which they leave.
     inside: DelayLine,

@@ -70,7 +70,7 @@ tuning! {
     unchanged_cut_per_ms: f64 = 0.0015;
     /// Maximum of the cut that grows at `unchanged_cut_per_ms`, as a share of the capacity.
     max_unchanged_cut: f64 = 0.35;
-    /// Rate into the line below which a queue certainly drains, as a share of the capacity.
+    /// Share of the capacity; if the rate into the line is below it, a queue certainly drains.
     draining_share: f64 = 0.8;
     /// If a queue shrinks by this many ms less than expected, the path became longer.
     undrained_ms: f64 = 20.0;

@@ -74,9 +74,9 @@ pub(crate) struct Probe {
     pub(crate) base: [u64; 2],
     /// Queueing delays in ns of datagrams on their way back, with their numbers.
     pub(crate) returning: VecDeque<(u64, u64)>,
-    /// Queueing delays by direction.
+    /// Queueing delays by direction, including those in modems.
     pub(crate) delays: [Histogram; 2],
-    /// Longest queueing delay by direction since the last reading, in ns, including modems.
+    /// Longest of these delays since the last reading, by direction, in ns.
     pub(crate) longest: [Cell<u64>; 2],
     /// Queueing delays of both directions together.
     pub(crate) round_trips: Histogram,

@@ -1,4 +1,4 @@
-//! The conversations of a scenario at time zero.
+//! Creates the conversations of a run in their state at time zero.
 
 use super::agent::{Agent, Cbr, Probe, Side, TcpFlow};
 use super::applications::{Application, OnOffApp, Pace, Stream, Web};

@@ -19,9 +19,9 @@ pub(super) enum Part {
     V6Options(u8),
     /// UDP header of a tunnel; true if it has a checksum.
     Udp(bool),
-    /// GRE with a checksum, of this EtherType.
+    /// GRE with a checksum, which carries this EtherType.
     GreChecksum(u16),
-    /// A PPPoE session's header, of this PPP protocol.
+    /// Header of a PPPoE session, which carries this PPP protocol.
     Pppoe(u16),
 }
 
