@@ -97,8 +97,10 @@ impl BadArgument {
             }
             ErrorKind::InvalidSubcommand => {
                 let names = || command.get_subcommands().map(Command::get_name);
-                let is_like =
-                    |name: &&str| argument.starts_with(name) || name.starts_with(&argument);
+                let is_like = |name: &&str| {
+                    !argument.is_empty()
+                        && (argument.starts_with(name) || name.starts_with(&argument))
+                };
                 let like = || Some(format!("`{}`", names().find(is_like)?));
                 let near = nearest(&argument, names()).or_else(like);
                 unknown("unknown command", near.map(|near| format!(" {near}")))

@@ -57,7 +57,10 @@ impl Stop {
         Waker::new().map(Self)
     }
 
-    /// Requests the stop on these signals.
+    /// Requests the stop on these signals, in place of the process's own handlers.
+    ///
+    /// # Errors
+    /// A process can handle at most 16 pairs of a signal and a `Stop`, counted from its start.
     pub fn on_signals(&self, signals: &[i32]) -> io::Result<()> {
         wake_on(signals, &self.0.0)
     }

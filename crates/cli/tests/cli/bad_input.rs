@@ -349,3 +349,15 @@ fn help_and_version_are_answers_not_errors() {
         assert!(output.stderr.is_empty(), "asymq {line}");
     }
 }
+
+#[test]
+fn an_empty_command_gets_no_suggestion() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_asymq"));
+    let output = command.arg("").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        !String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("did you mean")
+    );
+}

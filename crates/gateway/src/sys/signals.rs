@@ -28,8 +28,8 @@ pub(crate) fn wake_on(signals: &[libc::c_int], pair: &Arc<[UnixStream; 2]>) -> i
             .iter()
             .try_fold(entry, |entry, free| free.set(entry).err());
         // SAFETY: the handler may run at any time, in any thread.
-        let former = unsafe { libc::signal(signal, handle as *const () as _) };
-        if left.is_some() || former == libc::SIG_ERR {
+        let add = || unsafe { libc::signal(signal, handle as *const () as _) };
+        if left.is_some() || add() == libc::SIG_ERR {
             return Err(io::Error::other("no handler can be added"));
         }
     }
