@@ -67,6 +67,15 @@ const fn end(name: &str, index: u32, mac: u8) -> VethEnd<'_> {
     }
 }
 
+impl Drop for Place {
+    fn drop(&mut self) {
+        // A killed router leaves its network namespace.
+        let name = format!("asymq-{}", self.port);
+        let mut delete = Command::new("ip");
+        let _ = delete.args(["netns", "delete", &name]).output();
+    }
+}
+
 impl Place {
     fn new() -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
