@@ -15,8 +15,9 @@ def check(tried: type[Discipline] | type[CongestionControl] | str, cases: int = 
     order. Limits must hold. Only pure ACKs may be filtered, and only ECN-capable packets marked.
 
     A congestion control's window must be a number of at least 1. An ACK may increase it by at most twice the
-    acknowledged segments, and other events must not increase it. A loss and a timeout must reduce it. Equal events
-    must give equal windows. A class with `on_sample` or `on_lost` may respond to losses later.
+    acknowledged segments. Without SACK, the start of a fast recovery may add three segments, and each further
+    duplicate ACK one. Other events must not increase it. A loss and a timeout must reduce it. Equal events must give
+    equal windows. A class with `on_sample` or `on_lost` may respond to losses later.
 
     Raises an AssertionError that names the violated law, with the fewest steps that violate it.
     """

@@ -1,6 +1,6 @@
 //! Ends the process if the gateway fails to stop, because a discipline hangs, a thread panics or a terminal blocks.
 //!
-//! Only for commands: a library that runs a gateway needs no guard.
+//! Only commands use it: a program that runs a gateway through the library needs no guard.
 
 use crate::error::GatewayError;
 use crate::lock::lock;

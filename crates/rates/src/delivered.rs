@@ -20,7 +20,7 @@ pub(crate) struct Delivered {
 }
 
 impl Delivered {
-    /// Counts bytes up to the total `bytes`; `elapsed` ms have passed since the last call.
+    /// Counts the bytes delivered in the `elapsed` ms since the last call. `bytes` is the new total.
     pub(crate) fn count(&mut self, bytes: u64, elapsed: f64) {
         let new = bytes.saturating_sub(self.counted) as f64;
         self.counted = bytes;

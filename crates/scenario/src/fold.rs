@@ -26,8 +26,8 @@ pub(crate) trait Fold: Sized {
     fn each(&self, _path: &str, _unit: &'static str, _put: &mut Put<'_>) {}
 }
 
-/// Implements [`Fold`] for a structure, whose fields follow their unit; shares and indices have none. A missing field is
-/// a compile error.
+/// Implements [`Fold`] for structures. Each unit precedes its fields; shares and indices have the unit `""`. A missing
+/// field is a compile error.
 macro_rules! by_field {
     ($($type:ident { $($unit:literal: $($field:ident),*;)* })*) => {$(
         impl Fold for $type {

@@ -41,7 +41,7 @@ pub(crate) struct MergeArgs {
     /// Folder to which the report and all results are written.
     #[arg(long, value_name = "DIR", default_value = "asymq-merge")]
     out: PathBuf,
-    /// Maximum number of simultaneous runs; `asymq merge` runs undecided claims with further seeds [default: one per core].
+    /// Maximum number of simultaneous runs; `asymq merge` runs only further seeds of undecided claims [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
 }

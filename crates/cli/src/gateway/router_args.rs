@@ -44,7 +44,7 @@ pub(crate) enum RouterCommand {
     /// Restore the port after `asymq router` was killed.
     Restore(RestoreRouter),
     #[command(hide = true)]
-    /// Take over the port as `asymq router` does, but do not shape: the kernel forwards its packets (used by the service).
+    /// Take over the port as `asymq router` does, but do not shape: the kernel forwards the port's packets. The service uses this command.
     Take(Box<TakeRouter>),
     /// Change settings of a running router, as `asymq gateway set` does for a gateway.
     Set(Box<SetArgs>),

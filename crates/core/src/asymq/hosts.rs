@@ -57,7 +57,7 @@ pub(super) struct Load {
     flows: u16,
     /// Active flows that are ahead of their share.
     ahead: u16,
-    /// Total time from a missed turn to the host's next packet, if hosts competed for the link.
+    /// Sum of the times from a missed turn to the host's next packet. A time counts if hosts compete when it ends.
     idle: Duration,
     /// Time of the host's next turn, for a host without a packet.
     turn: Instant,

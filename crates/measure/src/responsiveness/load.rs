@@ -247,7 +247,7 @@ impl DirectionLoad {
         Some((rate, totals.range(window, LEAST_RANGE)?))
     }
 
-    /// The first failure, if all connections have ended.
+    /// The failure of the first connection, if all connections have ended.
     fn failure(&self) -> Option<&String> {
         let has_ended = |(carrier, _): &(Arc<Carrier>, _)| carrier.has_ended();
         let all_ended = self.carriers.iter().all(has_ended);

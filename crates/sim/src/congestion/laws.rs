@@ -2,8 +2,8 @@
 //!
 //! 1. The window is at least one segment and at most TCP's maximum. Pacing rate and slow-start threshold are above 0.
 //! 2. An ACK increases the window by at most twice the segments that it acknowledges.
-//! 3. No other event increases the window, with one exception: a duplicate ACK in fast recovery may add the segment
-//!    that left the network. After a recovery, the window is at most as large as before.
+//! 3. No other event increases the window, except in fast recovery without SACK: its start may add three segments, and
+//!    each further duplicate ACK one. After a recovery, the window is at most as large as before.
 //! 4. A loss or a timeout reduces a window of more than a few segments. A congestion control that measures deliveries
 //!    may respond to losses later.
 //! 5. Equal events give equal windows.

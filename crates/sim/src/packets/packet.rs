@@ -186,7 +186,7 @@ impl<O: Options> SimPacket<O> {
         self.header.payload
     }
 
-    /// Number of earlier conversations with the same index.
+    /// Number of earlier conversations with the same index (in the lower half of the flow's number).
     pub(crate) fn generation(&self) -> u32 {
         (self.header.flow.0 >> 32) as u32
     }
@@ -357,7 +357,7 @@ impl Layout {
         self.headers.of(Kind::Data).flow.0
     }
 
-    /// Number of earlier conversations with the same index.
+    /// Number of earlier conversations with the same index (in the lower half of the flow's number).
     pub(crate) fn generation(&self) -> u32 {
         (self.flow() >> 32) as u32
     }

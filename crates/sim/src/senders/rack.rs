@@ -19,7 +19,7 @@ pub(crate) struct Rack {
     wider: u64,
     /// Number of further recoveries before the window shrinks again (`RACK.reo_wnd_persist`).
     persist: u32,
-    /// DSACKs count again when this number is acknowledged (`RACK.dsack_round`).
+    /// Further DSACKs are ignored until this segment number is acknowledged (`RACK.dsack_round`).
     dsack_round: u64,
 }
 

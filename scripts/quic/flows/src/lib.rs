@@ -8,9 +8,9 @@
 //!
 //! A flow is a connection from home's UDP port. It starts START ns after the start of the run. The program prints
 //! `ready` after opening its sockets, and starts the run when it reads a line from standard input. The program ends
-//! `end` ns later, or when standard input is closed, and then prints a line of JSON per flow. A reader reports the data
-//! that its application read, a sender its counters after the warm-up. Readers and senders report packet numbers, so
-//! that the lab can find spurious losses.
+//! `end` ns later, or when standard input is closed, and then prints a line of JSON per flow. After the warm-up, a
+//! reader counts the data that its application reads, and a sender counts packets and timeouts. Both report packet
+//! numbers, so that the lab can find spurious losses.
 
 mod qlog;
 
