@@ -16,6 +16,8 @@ extern "C" fn set_stop(_: libc::c_int) {
 /// Returns a flag that these signals set.
 pub(crate) fn stop_on(signals: &[i32]) -> anyhow::Result<Arc<AtomicBool>> {
     let stop = STOP.get_or_init(Arc::default);
+    // A signal to an earlier command of this process does not stop this one.
+    stop.store(false, Ordering::Relaxed);
     for &signal in signals {
         let handler = set_stop as *const () as libc::sighandler_t;
         // SAFETY: the handler only reads and stores atomics, which is allowed at any time.
@@ -24,4 +26,19 @@ pub(crate) fn stop_on(signals: &[i32]) -> anyhow::Result<Arc<AtomicBool>> {
         }
     }
     Ok(Arc::clone(stop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_stops_one_command_and_not_the_next() {
+        let first = stop_on(&[libc::SIGUSR2]).unwrap();
+        // SAFETY: the signal has a handler.
+        assert_eq!(unsafe { libc::raise(libc::SIGUSR2) }, 0);
+        assert!(first.load(Ordering::Relaxed));
+        let second = stop_on(&[libc::SIGUSR2]).unwrap();
+        assert!(!second.load(Ordering::Relaxed));
+    }
 }
